@@ -1,0 +1,14 @@
+# Layout of the sufficient statistics, shared by the kernels, not installed.
+
+
+cdef struct Statistics:
+    double *log_likelihood
+    double *entropy
+    double *soft_counts            # (K)
+    double *first                  # (K, d) sums of h e, e = x - mean_k
+    double *second                 # (K, d) sums of h e^2
+    double *cross                  # (P, d) sums of h (W_k e) e'
+
+
+cdef Statistics view_statistics(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil
+cdef Py_ssize_t statistics_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil

@@ -1,0 +1,47 @@
+"""Weighted Mardia kurtosis: the fourth moment of the Mahalanobis distance (paper, eq. mardiamvkurt)."""
+
+from amofa._posterior cimport (
+    Prepared, Scratch, check_rows, check_work, checked_mixture, posterior_block, view_scratch)
+
+cdef extern from "simd.h" nogil:
+    double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
+    void amofa_multiply(Py_ssize_t n, const double *factors, double *values)
+    double amofa_fourth_moment(Py_ssize_t n, const double *h, double constant, const double *log_joint)
+
+
+def accumulate_kurtosis(
+    const double[:, ::1] x not None,  # IN   (d, n)
+    const double[::1] row_weights,  # IN   (n), or None for ones
+    const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
+    const double[::1] prepared not None,  # IN
+    double[::1] soft_counts not None,  # INOUT (K), added to
+    double[::1] fourth not None,  # INOUT (K), added to
+    double[::1] work not None,  # WORK
+):
+    """Add soft counts and the sums of h m^2, m the squared Mahalanobis distance, of the columns of x.
+
+    The kurtosis b_2d of component k is its fourth moment divided by its soft count; a Gaussian has d (d + 2).
+    """
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start = 0, length, k
+    cdef Prepared mixture = checked_mixture(prepared, offsets, d)
+    cdef Py_ssize_t K = mixture.n_components
+    cdef Scratch scratch
+    cdef double *h
+    check_rows(d, n, row_weights)
+    check_work(&mixture, work)
+    if soft_counts.shape[0] != K or fourth.shape[0] != K:
+        raise ValueError("soft_counts and fourth must have one entry per component")
+    cdef const double *w = &row_weights[0] if row_weights is not None and n else NULL
+    with nogil:
+        scratch = view_scratch(&mixture, &work[0])
+        while start < n:
+            length = min(scratch.stride, n - start)
+            posterior_block(length, &x[0, start], n, &mixture, &scratch)
+            for k in range(K):
+                h = scratch.responsibilities + k * scratch.stride
+                if w != NULL:
+                    amofa_multiply(length, w + start, h)
+                soft_counts[k] += amofa_weighted_sum(length, h, NULL)
+                fourth[k] += amofa_fourth_moment(length, h, mixture.log_constants[k],
+                                                 scratch.log_joint + k * scratch.stride)
+            start += length

@@ -1,0 +1,347 @@
+"""The E-step: log joint densities, log densities, responsibilities and factor scores of a block of rows.
+
+With W = L^-1 Lambda' Psi^-1 and L L' = I + Lambda' Psi^-1 Lambda (the capacitance), Woodbury's identity gives the squared
+Mahalanobis distance of x - mu = e as sum_j e_j^2 / psi_j - |W e|^2 and the determinant lemma gives
+log |Sigma| = sum_j log psi_j + 2 sum_q log L_qq. No d x d matrix is formed.
+"""
+
+from libc.math cimport INFINITY, M_PI, log, sqrt
+from libc.string cimport memcpy
+
+from amofa._blas cimport cholesky_lower, gemm, solve_lower, syrk_lower
+
+cdef extern from "simd.h" nogil:
+    void amofa_deviations(Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t ldx, const double *mean,
+                          double *dev, Py_ssize_t ld)
+    void amofa_scaled_squares(Py_ssize_t n, Py_ssize_t d, const double *dev, Py_ssize_t ld, const double *scale,
+                              double *out)
+    void amofa_add_squares(Py_ssize_t n, Py_ssize_t p, double sign, const double *v, Py_ssize_t ld, double *out)
+    void amofa_project(Py_ssize_t n, Py_ssize_t p, Py_ssize_t d, const double *w, const double *dev, Py_ssize_t ld,
+                       double *out)
+    void amofa_log_joint(Py_ssize_t n, double constant, double *distance)
+    void amofa_responsibilities(Py_ssize_t n, Py_ssize_t K, const double *log_joint, Py_ssize_t ld,
+                                const double *weights, double *log_density, double *sum, double *resp)
+
+# A block of rows, with its deviations, should stay in the second-level cache (256 kB of them), and be long enough for
+# the loops over rows to run at full width.
+cdef enum:
+    BLOCK_VALUES = 32768
+    BLOCK_ROWS_MAX = 256
+    BLOCK_ROWS_MIN = 32
+    # Products of at most this many multiplications per row are plain loops: below it a BLAS call costs more.
+    SMALL_PRODUCT = 16
+
+# The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has; beyond this the
+# distance is taken from the residuals of the factors instead, at twice the work.
+cdef double RESIDUAL_CAPACITANCE = 1e3
+
+
+# ---- layout ----------------------------------------------------------------------------------------------------------
+
+cdef Parameters view_parameters(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil:
+    cdef Parameters view
+    view.weights = buffer
+    view.means = view.weights + K
+    view.uniquenesses = view.means + K * d
+    view.loadings = view.uniquenesses + K * d
+    return view
+
+
+cdef Prepared view_prepared(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil:
+    cdef Prepared view
+    view.n_components = K
+    view.n_features = d
+    view.offsets = offsets
+    view.weights = buffer
+    view.log_constants = view.weights + K
+    view.residual_form = view.log_constants + K
+    view.means = view.residual_form + K
+    view.inverse_uniquenesses = view.means + K * d
+    view.loadings = view.inverse_uniquenesses + K * d
+    view.projections = view.loadings + offsets[K] * d
+    view.choleskys = view.projections + offsets[K] * d
+    return view
+
+
+cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil:
+    cdef Scratch view
+    cdef Py_ssize_t n = block_rows(mixture.n_features), K = mixture.n_components
+    view.stride = n
+    view.deviations = work
+    view.projected = view.deviations + n * mixture.n_features
+    view.scaled = view.projected + n * mixture.offsets[K]
+    view.log_joint = view.scaled + n * most_factors(K, mixture.offsets)
+    view.responsibilities = view.log_joint + n * K
+    view.log_density = view.responsibilities + n * K
+    view.row_sum = view.log_density + n
+    return view
+
+
+cdef Py_ssize_t block_rows(Py_ssize_t d) noexcept nogil:
+    cdef Py_ssize_t n = BLOCK_VALUES // d // 8 * 8
+    return max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, n))
+
+
+cdef Py_ssize_t most_factors(Py_ssize_t K, const Py_ssize_t *offsets) noexcept nogil:
+    cdef Py_ssize_t k, most = 0
+    for k in range(K):
+        most = max(most, offsets[k + 1] - offsets[k])
+    return most
+
+
+cdef Py_ssize_t n_parameters_stored(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
+    return K + 2 * K * d + offsets[K] * d
+
+
+cdef Py_ssize_t prepared_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
+    cdef Py_ssize_t k, squares = 0
+    for k in range(K):
+        squares += (offsets[k + 1] - offsets[k]) * (offsets[k + 1] - offsets[k])
+    return 3 * K + 2 * K * d + 2 * offsets[K] * d + squares
+
+
+cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
+    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 2)
+
+
+# ---- preparation -----------------------------------------------------------------------------------------------------
+
+cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil:
+    """Everything the E-step needs from the parameters. Returns 0, or 1 + the component whose capacitance is not finite.
+
+    Cost O(sum_k d p_k^2).
+    """
+    cdef Py_ssize_t K = mixture.n_components, d = mixture.n_features, k, status
+    cdef double *cholesky = mixture.choleskys
+    memcpy(mixture.weights, parameters.weights, K * sizeof(double))
+    memcpy(mixture.means, parameters.means, K * d * sizeof(double))
+    memcpy(mixture.loadings, parameters.loadings, mixture.offsets[K] * d * sizeof(double))
+    for k in range(K):
+        status = prepare_component(k, parameters, mixture, cholesky)
+        if status:
+            return k + 1
+        cholesky += (mixture.offsets[k + 1] - mixture.offsets[k]) * (mixture.offsets[k + 1] - mixture.offsets[k])
+    return 0
+
+
+cdef int prepare_component(
+    Py_ssize_t k, const Parameters *parameters, Prepared *mixture, double *cholesky,
+) noexcept nogil:
+    cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], j, q
+    cdef const double *psi = parameters.uniquenesses + k * d
+    cdef const double *loadings = mixture.loadings + mixture.offsets[k] * d
+    cdef double *inverse = mixture.inverse_uniquenesses + k * d
+    cdef double *projection = mixture.projections + mixture.offsets[k] * d
+    cdef double log_determinant = 0.0, largest = 1.0, root
+
+    for j in range(d):
+        inverse[j] = 1.0 / psi[j]
+        log_determinant += log(psi[j])
+    if p:
+        for j in range(d):
+            root = sqrt(inverse[j])
+            for q in range(p):
+                projection[q * d + j] = loadings[q * d + j] * root
+        syrk_lower(p, d, 1.0, projection, d, 0.0, cholesky, p)
+        for q in range(p):
+            cholesky[q * p + q] += 1.0
+            largest = max(largest, cholesky[q * p + q])
+        if cholesky_lower(p, cholesky, p) or not largest < INFINITY:
+            return 1
+        for q in range(p):
+            log_determinant += 2.0 * log(cholesky[q * p + q])
+            for j in range(d):
+                projection[q * d + j] = loadings[q * d + j] * inverse[j]
+        solve_lower(b"N", p, d, cholesky, p, projection, d)
+    mixture.residual_form[k] = largest > RESIDUAL_CAPACITANCE
+    mixture.log_constants[k] = log(parameters.weights[k]) - 0.5 * (d * log(2.0 * M_PI) + log_determinant)
+    return 0
+
+
+# ---- one block of rows -----------------------------------------------------------------------------------------------
+
+cdef void component_deviations(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture, Scratch *scratch,
+) noexcept nogil:
+    """deviations (d, n) = x - mean_k."""
+    amofa_deviations(n, mixture.n_features, x, ldx, mixture.means + k * mixture.n_features,
+                     scratch.deviations, scratch.stride)
+
+
+cdef void component_log_joint(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *cholesky, const Prepared *mixture,
+    Scratch *scratch,
+) noexcept nogil:
+    """Log joint density of every row with component k, and W_k (x - mean_k)."""
+    cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
+    cdef const double *projection = mixture.projections + mixture.offsets[k] * d
+    cdef const double *inverse = mixture.inverse_uniquenesses + k * d
+    cdef double *projected = scratch.projected + mixture.offsets[k] * stride
+    cdef double *distance = scratch.log_joint + k * stride
+
+    component_deviations(n, x, ldx, k, mixture, scratch)
+    if p * d <= SMALL_PRODUCT:
+        amofa_project(n, p, d, projection, scratch.deviations, stride, projected)
+    else:
+        gemm(b"N", b"N", p, n, d, 1.0, projection, d, scratch.deviations, stride, 0.0, projected, stride)
+    if mixture.residual_form[k] == 0.0:
+        amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
+        amofa_add_squares(n, p, -1.0, projected, stride, distance)
+    else:
+        # |Psi^(-1/2) (e - Lambda z)|^2 + |z|^2 with z = E[z | x] = L^-T W e: no difference of large numbers.
+        memcpy(scratch.scaled, projected, p * stride * sizeof(double))
+        solve_lower(b"T", p, n, cholesky, p, scratch.scaled, stride)
+        gemm(b"T", b"N", d, n, p, -1.0, mixture.loadings + mixture.offsets[k] * d, d, scratch.scaled, stride,
+             1.0, scratch.deviations, stride)
+        amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
+        amofa_add_squares(n, p, 1.0, scratch.scaled, stride, distance)
+    amofa_log_joint(n, mixture.log_constants[k], distance)
+
+
+cdef void posterior_block(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch,
+) noexcept nogil:
+    """Log joint densities, projections, log densities and responsibilities of at most `scratch.stride` rows."""
+    cdef Py_ssize_t k, p
+    cdef const double *cholesky = mixture.choleskys
+    for k in range(mixture.n_components):
+        component_log_joint(n, x, ldx, k, cholesky, mixture, scratch)
+        p = mixture.offsets[k + 1] - mixture.offsets[k]
+        cholesky += p * p
+    amofa_responsibilities(n, mixture.n_components, scratch.log_joint, scratch.stride, mixture.weights,
+                           scratch.log_density, scratch.row_sum, scratch.responsibilities)
+
+
+# ---- what Python calls -----------------------------------------------------------------------------------------------
+
+cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d):
+    cdef Py_ssize_t K = offsets.shape[0] - 1
+    check_offsets(offsets)
+    if d < 1 or prepared.shape[0] != prepared_length(K, d, &offsets[0]):
+        raise ValueError("prepared has the wrong length for these offsets and features")
+    return view_prepared(K, d, &offsets[0], <double *> &prepared[0])
+
+
+cdef int check_offsets(const Py_ssize_t[::1] offsets) except -1:
+    cdef Py_ssize_t k
+    if offsets.shape[0] < 2 or offsets[0] != 0:
+        raise ValueError("offsets must start with 0 and have one entry more than there are components")
+    for k in range(offsets.shape[0] - 1):
+        if offsets[k + 1] < offsets[k]:
+            raise ValueError("offsets must not decrease")
+    return 0
+
+
+cdef int check_rows(Py_ssize_t d, Py_ssize_t n, const double[::1] row_weights) except -1:
+    if row_weights is not None and row_weights.shape[0] != n:
+        raise ValueError("row_weights must have one entry per row")
+    return 0
+
+
+cdef int check_work(const Prepared *mixture, double[::1] work) except -1:
+    if work.shape[0] < scratch_length(mixture.n_components, mixture.n_features, mixture.offsets):
+        raise ValueError("work is too short")
+    return 0
+
+
+def buffer_lengths(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
+    """Lengths of the parameter, prepared and work buffers.
+
+    Parameters
+    ----------
+    offsets : (K + 1,) intp
+        Where each component's factors start; the last entry is the number of factors in all.
+    n_features : int
+
+    Returns
+    -------
+    tuple of 3 int
+        Numbers of float64 values.
+    """
+    cdef Py_ssize_t K = offsets.shape[0] - 1
+    check_offsets(offsets)
+    if n_features < 1:
+        raise ValueError("n_features must be positive")
+    return (n_parameters_stored(K, n_features, &offsets[0]), prepared_length(K, n_features, &offsets[0]),
+            scratch_length(K, n_features, &offsets[0]))
+
+
+def prepare(
+    const double[::1] parameters not None,  # IN   (K + 2 K d + P d)
+    const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
+    Py_ssize_t n_features,
+    double[::1] prepared not None,  # OUT  see buffer_lengths
+):
+    """Bring parameters into the form that the E-step uses.
+
+    Raises
+    ------
+    ValueError
+        If a buffer has the wrong length.
+    FloatingPointError
+        If a component's capacitance overflows: its uniquenesses are too small for its loadings.
+    """
+    cdef Prepared mixture = checked_mixture(prepared, offsets, n_features)
+    cdef Parameters view
+    cdef Py_ssize_t status
+    if parameters.shape[0] != n_parameters_stored(mixture.n_components, n_features, &offsets[0]):
+        raise ValueError("parameters has the wrong length for these offsets and features")
+    view = view_parameters(mixture.n_components, n_features, <double *> &parameters[0])
+    with nogil:
+        status = prepare_mixture(&view, &mixture)
+    if status:
+        raise FloatingPointError(f"the covariance of component {status - 1} is numerically singular")
+
+
+def posterior(
+    const double[:, ::1] x not None,  # IN   (d, n)
+    const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
+    const double[::1] prepared not None,  # IN
+    double[::1] log_density not None,  # OUT  (n) nats
+    double[:, ::1] log_joint,  # OUT  (K, n) nats, or None
+    double[:, ::1] responsibilities,  # OUT  (K, n), or None
+    double[:, ::1] scores,  # OUT  (P, n), E[z | x, k], or None
+    double[::1] work not None,  # WORK
+):
+    """Posterior quantities of the columns of x, in blocks. Cost O(n d P)."""
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start, length, k
+    cdef Prepared mixture = checked_mixture(prepared, offsets, d)
+    cdef Py_ssize_t K = mixture.n_components
+    cdef Scratch scratch
+    if log_density.shape[0] != n:
+        raise ValueError("log_density must have one entry per row")
+    if log_joint is not None and (log_joint.shape[0] != K or log_joint.shape[1] != n):
+        raise ValueError("log_joint must have shape (n_components, n)")
+    if responsibilities is not None and (responsibilities.shape[0] != K or responsibilities.shape[1] != n):
+        raise ValueError("responsibilities must have shape (n_components, n)")
+    if scores is not None and (scores.shape[0] != mixture.offsets[K] or scores.shape[1] != n):
+        raise ValueError("scores must have shape (n_factors in all, n)")
+    check_work(&mixture, work)
+    with nogil:
+        scratch = view_scratch(&mixture, &work[0])
+        start = 0
+        while start < n:
+            length = min(scratch.stride, n - start)
+            posterior_block(length, &x[0, start], n, &mixture, &scratch)
+            memcpy(&log_density[start], scratch.log_density, length * sizeof(double))
+            for k in range(K):
+                if log_joint is not None:
+                    memcpy(&log_joint[k, start], scratch.log_joint + k * scratch.stride, length * sizeof(double))
+                if responsibilities is not None:
+                    memcpy(&responsibilities[k, start], scratch.responsibilities + k * scratch.stride,
+                           length * sizeof(double))
+            if scores is not None:
+                block_scores(length, &mixture, &scratch)
+                for k in range(mixture.offsets[K]):
+                    memcpy(&scores[k, start], scratch.projected + k * scratch.stride, length * sizeof(double))
+            start += length
+
+
+cdef void block_scores(Py_ssize_t n, const Prepared *mixture, Scratch *scratch) noexcept nogil:
+    """Turn the projections W e into factor scores L^-T W e, in place."""
+    cdef Py_ssize_t k, p
+    cdef const double *cholesky = mixture.choleskys
+    for k in range(mixture.n_components):
+        p = mixture.offsets[k + 1] - mixture.offsets[k]
+        solve_lower(b"T", p, n, cholesky, p, scratch.projected + mixture.offsets[k] * scratch.stride, scratch.stride)
+        cholesky += p * p

@@ -1,0 +1,148 @@
+"""Sums over rows that the M-step and the search need: additive, so the sums of two sets of rows merge by adding.
+
+All moments of component k are about its current mean, never about the origin.
+"""
+
+from libc.math cimport sqrt
+
+from amofa._blas cimport gemm, syrk_lower
+from amofa._posterior cimport (
+    Prepared, Scratch, check_rows, check_work, checked_mixture, component_deviations, posterior_block, view_scratch)
+from amofa._statistics cimport Statistics, statistics_length, view_statistics
+
+cdef extern from "simd.h" nogil:
+    double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
+    void amofa_multiply(Py_ssize_t n, const double *factors, double *values)
+    void amofa_scale_columns(Py_ssize_t n, Py_ssize_t p, const double *h, const double *v, double *scaled,
+                             Py_ssize_t ld)
+    double amofa_entropy(Py_ssize_t n, const double *h, const double *log_density, const double *log_joint)
+    void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *h, const double *dev, Py_ssize_t ld, double *first,
+                       double *second)
+    void amofa_cross(Py_ssize_t n, Py_ssize_t p, Py_ssize_t d, const double *a, const double *dev, Py_ssize_t ld,
+                     double *cross)
+
+cdef enum:
+    # As in _posterior: below this a BLAS call costs more than plain loops.
+    SMALL_PRODUCT = 16
+
+
+cdef Statistics view_statistics(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil:
+    cdef Statistics view
+    view.log_likelihood = buffer
+    view.entropy = buffer + 1
+    view.soft_counts = buffer + 2
+    view.first = view.soft_counts + K
+    view.second = view.first + K * d
+    view.cross = view.second + K * d
+    return view
+
+
+cdef Py_ssize_t statistics_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
+    return 2 + K + 2 * K * d + offsets[K] * d
+
+
+cdef void accumulate_block(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, const Prepared *mixture,
+    Scratch *scratch, Statistics *statistics,
+) noexcept nogil:
+    cdef Py_ssize_t d = mixture.n_features, k, p, stride = scratch.stride
+    cdef double *h
+    cdef double *cross
+    posterior_block(n, x, ldx, mixture, scratch)
+    statistics.log_likelihood[0] += amofa_weighted_sum(n, scratch.log_density, row_weights)
+    for k in range(mixture.n_components):
+        p = mixture.offsets[k + 1] - mixture.offsets[k]
+        h = scratch.responsibilities + k * stride
+        if row_weights != NULL:
+            amofa_multiply(n, row_weights, h)
+        statistics.soft_counts[k] += amofa_weighted_sum(n, h, NULL)
+        statistics.entropy[0] += amofa_entropy(n, h, scratch.log_density, scratch.log_joint + k * stride)
+        component_deviations(n, x, ldx, k, mixture, scratch)
+        amofa_moments(n, d, h, scratch.deviations, stride, statistics.first + k * d, statistics.second + k * d)
+        amofa_scale_columns(n, p, h, scratch.projected + mixture.offsets[k] * stride, scratch.scaled, stride)
+        cross = statistics.cross + mixture.offsets[k] * d
+        if p * d <= SMALL_PRODUCT:
+            amofa_cross(n, p, d, scratch.scaled, scratch.deviations, stride, cross)
+        else:
+            gemm(b"N", b"T", p, d, n, 1.0, scratch.scaled, stride, scratch.deviations, stride, 1.0, cross, d)
+
+
+def statistics_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
+    """Length of a statistics buffer: 2 + K + 2 K d + P d float64 values."""
+    return statistics_length(offsets.shape[0] - 1, n_features, &offsets[0])
+
+
+def accumulate(
+    const double[:, ::1] x not None,  # IN   (d, n)
+    const double[::1] row_weights,  # IN   (n), or None for ones
+    const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
+    const double[::1] prepared not None,  # IN
+    double[::1] statistics not None,  # INOUT, added to
+    double[::1] work not None,  # WORK
+):
+    """Add the sufficient statistics of the columns of x. Cost O(n d P).
+
+    The buffer holds, one after the other: the log-likelihood and the entropy of the responsibilities (nats); the soft
+    counts (K); sums of h e (K, d) and of h e^2 (K, d) with e = x - mean_k; sums of h (W_k e) e' (P, d).
+    """
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start = 0, length
+    cdef Prepared mixture = checked_mixture(prepared, offsets, d)
+    cdef Statistics sums
+    cdef Scratch scratch
+    check_rows(d, n, row_weights)
+    check_work(&mixture, work)
+    if statistics.shape[0] != statistics_length(mixture.n_components, d, &offsets[0]):
+        raise ValueError("statistics has the wrong length for these offsets and features")
+    cdef const double *w = &row_weights[0] if row_weights is not None and n else NULL
+    with nogil:
+        sums = view_statistics(mixture.n_components, d, &offsets[0], &statistics[0])
+        scratch = view_scratch(&mixture, &work[0])
+        while start < n:
+            length = min(scratch.stride, n - start)
+            accumulate_block(length, &x[0, start], n, w + start if w != NULL else NULL, &mixture, &scratch, &sums)
+            start += length
+
+
+def accumulate_scatter(
+    const double[:, ::1] x not None,  # IN   (d, n)
+    const double[::1] row_weights,  # IN   (n), or None for ones
+    const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
+    const double[::1] prepared not None,  # IN
+    double[::1] soft_counts not None,  # INOUT (K), added to
+    double[:, ::1] first not None,  # INOUT (K, d), added to
+    double[:, :, ::1] scatter not None,  # INOUT (K, d, d), lower triangles, added to
+    double[::1] work not None,  # WORK
+):
+    """Add soft counts, first moments and full scatter matrices about the components' means. Cost O(n K d^2)."""
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start = 0, length, i, j, k, stride
+    cdef Prepared mixture = checked_mixture(prepared, offsets, d)
+    cdef Py_ssize_t K = mixture.n_components
+    cdef Scratch scratch
+    cdef double *h
+    check_rows(d, n, row_weights)
+    check_work(&mixture, work)
+    if (soft_counts.shape[0] != K or first.shape[0] != K or first.shape[1] != d or scatter.shape[0] != K
+            or scatter.shape[1] != d or scatter.shape[2] != d):
+        raise ValueError("soft_counts, first and scatter must have shapes (K,), (K, d) and (K, d, d)")
+    cdef const double *w = &row_weights[0] if row_weights is not None and n else NULL
+    with nogil:
+        scratch = view_scratch(&mixture, &work[0])
+        stride = scratch.stride
+        while start < n:
+            length = min(stride, n - start)
+            posterior_block(length, &x[0, start], n, &mixture, &scratch)
+            for k in range(K):
+                h = scratch.responsibilities + k * stride
+                if w != NULL:
+                    amofa_multiply(length, w + start, h)
+                soft_counts[k] += amofa_weighted_sum(length, h, NULL)
+                component_deviations(length, &x[0, start], n, k, &mixture, &scratch)
+                # Rows times the square root of their responsibility: one symmetric product gives the scatter.
+                for i in range(length):
+                    h[i] = sqrt(h[i])
+                for j in range(d):
+                    amofa_multiply(length, h, scratch.deviations + j * stride)
+                    first[k, j] += amofa_weighted_sum(length, scratch.deviations + j * stride, h)
+                syrk_lower(d, length, 1.0, scratch.deviations, stride, 1.0, &scatter[k, 0, 0], d)
+            start += length
+

@@ -1,0 +1,258 @@
+/*
+ * The loops over rows that are worth a copy per CPU.
+ *
+ * Rows are the fastest index everywhere: an array "(d, n), ld" holds feature j of row i at [j * ld + i], so every inner
+ * loop below runs over rows with unit stride and without branches. With GCC or Clang on glibc each function is
+ * compiled for AVX-512, AVX2 and the baseline, and the copy is chosen when the module is loaded (AMOFA_TARGET_CLONES,
+ * decided by the build). The functions are static: a cloned function with external linkage would be exported.
+ */
+#ifndef AMOFA_SIMD_H
+#define AMOFA_SIMD_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef AMOFA_TARGET_CLONES
+#define AMOFA_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) static
+#else
+#define AMOFA_SIMD static
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define AMOFA_INLINE static inline __attribute__((always_inline))
+#else
+#define AMOFA_INLINE static inline
+#endif
+
+/* Squares beyond this are taken for overflow: the row is infinitely far away. */
+#define AMOFA_HUGE 1e300
+
+AMOFA_INLINE uint64_t amofa_bits(double x) { uint64_t b; memcpy(&b, &x, sizeof b); return b; }
+AMOFA_INLINE double amofa_from_bits(uint64_t b) { double x; memcpy(&x, &b, sizeof x); return x; }
+
+/*
+ * exp(x) for x <= 0, within 2 ulp; exactly 0 below -708 (exp(-708) is the last normal number).
+ * x = k log 2 + r with |r| <= log(2) / 2; the Taylor polynomial of degree 13 is exact to 4e-18 there. Adding 1.5 * 2^52
+ * rounds to the integer k and leaves it in the low bits, ready to be added to the exponent.
+ */
+AMOFA_INLINE double amofa_exp(double x)
+{
+    const double rounder = 6755399441055744.0; /* 1.5 * 2^52 */
+    const double y = x > -708.0 ? x : -708.0;
+    const double t = y * 1.4426950408889634 + rounder;
+    const double k = t - rounder;
+    /* log 2 in two parts; the first has 32 trailing zero bits, so that k times it is exact. */
+    const double r = (y - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    p = amofa_from_bits(amofa_bits(p) + (amofa_bits(t) << 52));
+    return x > -708.0 ? p : 0.0;
+}
+
+/*
+ * log(x) for finite x >= 1, within 2 ulp: x = 2^k m with m in [1/sqrt 2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)),
+ * whose odd series is exact to 1e-18 after eleven terms.
+ */
+AMOFA_INLINE double amofa_log(double x)
+{
+    const uint64_t b = amofa_bits(x);
+    const uint64_t k = (b - UINT64_C(0x3FE6A09E667F3BCD)) >> 52; /* bits of sqrt(1/2) */
+    const double m = amofa_from_bits(b - (k << 52));
+    const double kd = amofa_from_bits(k | UINT64_C(0x4330000000000000)) - 4503599627370496.0; /* 2^52 */
+    const double s = (m - 1.0) / (m + 1.0);
+    const double z = s * s;
+    double p = 1.0 / 21.0;
+    p = p * z + 1.0 / 19.0;
+    p = p * z + 1.0 / 17.0;
+    p = p * z + 1.0 / 15.0;
+    p = p * z + 1.0 / 13.0;
+    p = p * z + 1.0 / 11.0;
+    p = p * z + 1.0 / 9.0;
+    p = p * z + 1.0 / 7.0;
+    p = p * z + 1.0 / 5.0;
+    p = p * z + 1.0 / 3.0;
+    return kd * 0.693147180369123816490 + (2.0 * s + (2.0 * s * z * p + kd * 1.90821492927058770002e-10));
+}
+
+/* deviations (d, n) = x (d, n) - mean (d). */
+AMOFA_SIMD void amofa_deviations(ptrdiff_t n, ptrdiff_t d, const double *restrict x, ptrdiff_t ldx,
+                                 const double *restrict mean, double *restrict dev, ptrdiff_t ld)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double m = mean[j];
+        for (ptrdiff_t i = 0; i < n; i++) dev[j * ld + i] = x[j * ldx + i] - m;
+    }
+}
+
+/* out (n) = sum_j scale_j dev_ji^2. */
+AMOFA_SIMD void amofa_scaled_squares(ptrdiff_t n, ptrdiff_t d, const double *restrict dev, ptrdiff_t ld,
+                                     const double *restrict scale, double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++) out[i] = 0.0;
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double s = scale[j];
+        for (ptrdiff_t i = 0; i < n; i++) out[i] += s * dev[j * ld + i] * dev[j * ld + i];
+    }
+}
+
+/* out (n) += sign * sum_q v_qi^2. */
+AMOFA_SIMD void amofa_add_squares(ptrdiff_t n, ptrdiff_t p, double sign, const double *restrict v, ptrdiff_t ld,
+                                  double *restrict out)
+{
+    for (ptrdiff_t q = 0; q < p; q++)
+        for (ptrdiff_t i = 0; i < n; i++) out[i] += sign * v[q * ld + i] * v[q * ld + i];
+}
+
+/* out (p, n) = w (p, d) dev (d, n), for shapes too small to be worth a BLAS call. */
+AMOFA_SIMD void amofa_project(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d, const double *restrict w,
+                              const double *restrict dev, ptrdiff_t ld, double *restrict out)
+{
+    for (ptrdiff_t q = 0; q < p; q++) {
+        double *restrict o = out + q * ld;
+        for (ptrdiff_t i = 0; i < n; i++) o[i] = 0.0;
+        for (ptrdiff_t j = 0; j < d; j++) {
+            const double c = w[q * d + j];
+            for (ptrdiff_t i = 0; i < n; i++) o[i] += c * dev[j * ld + i];
+        }
+    }
+}
+
+/* From squared distances to log joint densities, in place: constant - distance / 2, and -inf where squares overflowed. */
+AMOFA_SIMD void amofa_log_joint(ptrdiff_t n, double constant, double *restrict distance)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        distance[i] = distance[i] < AMOFA_HUGE ? constant - 0.5 * distance[i] : -INFINITY;
+}
+
+/*
+ * Log-sum-exp and softmax over the K components of every row.
+ * log_joint (K, n) -> log_density (n) and responsibilities (K, n), which sum to 1. A row that is infinitely far from
+ * every component has log density -inf and keeps the mixing weights as responsibilities.
+ */
+AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *restrict log_joint, ptrdiff_t ld,
+                                       const double *restrict weights, double *restrict log_density,
+                                       double *restrict sum, double *restrict resp)
+{
+    double *restrict top = log_density;
+    for (ptrdiff_t i = 0; i < n; i++) top[i] = log_joint[i];
+    for (ptrdiff_t k = 1; k < K; k++)
+        for (ptrdiff_t i = 0; i < n; i++)
+            top[i] = log_joint[k * ld + i] > top[i] ? log_joint[k * ld + i] : top[i];
+    for (ptrdiff_t i = 0; i < n; i++) sum[i] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            /* The difference is NaN where every density is zero; the comparison in amofa_exp then gives 0. */
+            const double e = amofa_exp(log_joint[k * ld + i] - top[i]);
+            resp[k * ld + i] = e;
+            sum[i] += e;
+        }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double s = sum[i] > 0.0 ? sum[i] : 1.0;
+        top[i] += amofa_log(s);
+        sum[i] = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
+    }
+    for (ptrdiff_t k = 0; k < K; k++) {
+        const double w = weights[k];
+        for (ptrdiff_t i = 0; i < n; i++)
+            resp[k * ld + i] = sum[i] > 0.0 ? resp[k * ld + i] * sum[i] : w;
+    }
+}
+
+/* Sum of row weights times values; every weight is 1 when weights is NULL. */
+AMOFA_SIMD double amofa_weighted_sum(ptrdiff_t n, const double *restrict values, const double *restrict weights)
+{
+    double total = 0.0;
+    if (weights) {
+#pragma omp simd reduction(+ : total)
+        for (ptrdiff_t i = 0; i < n; i++) total += weights[i] * values[i];
+    }
+    else {
+#pragma omp simd reduction(+ : total)
+        for (ptrdiff_t i = 0; i < n; i++) total += values[i];
+    }
+    return total;
+}
+
+/* values *= factors. */
+AMOFA_SIMD void amofa_multiply(ptrdiff_t n, const double *restrict factors, double *restrict values)
+{
+    for (ptrdiff_t i = 0; i < n; i++) values[i] *= factors[i];
+}
+
+/* scaled (p, n) = v (p, n) times h (n), row by row. */
+AMOFA_SIMD void amofa_scale_columns(ptrdiff_t n, ptrdiff_t p, const double *restrict h, const double *restrict v,
+                                    double *restrict scaled, ptrdiff_t ld)
+{
+    for (ptrdiff_t q = 0; q < p; q++)
+        for (ptrdiff_t i = 0; i < n; i++) scaled[q * ld + i] = h[i] * v[q * ld + i];
+}
+
+/* sum_i h_i (log_density_i - log_joint_i): the entropy, in nats, that one component's assignments contribute. */
+AMOFA_SIMD double amofa_entropy(ptrdiff_t n, const double *restrict h, const double *restrict log_density,
+                                const double *restrict log_joint)
+{
+    double total = 0.0;
+#pragma omp simd reduction(+ : total)
+    for (ptrdiff_t i = 0; i < n; i++) total += h[i] > 0.0 ? h[i] * (log_density[i] - log_joint[i]) : 0.0;
+    return total;
+}
+
+/* first (d) += sum_i h_i dev_ji;  second (d) += sum_i h_i dev_ji^2. */
+AMOFA_SIMD void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *restrict h, const double *restrict dev,
+                              ptrdiff_t ld, double *restrict first, double *restrict second)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict x = dev + j * ld;
+        double a = 0.0, b = 0.0;
+#pragma omp simd reduction(+ : a, b)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double hx = h[i] * x[i];
+            a += hx;
+            b += hx * x[i];
+        }
+        first[j] += a;
+        second[j] += b;
+    }
+}
+
+/* cross (p, d) += a (p, n) dev (d, n)', for shapes too small to be worth a BLAS call. */
+AMOFA_SIMD void amofa_cross(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d, const double *restrict a,
+                            const double *restrict dev, ptrdiff_t ld, double *restrict cross)
+{
+    for (ptrdiff_t q = 0; q < p; q++)
+        for (ptrdiff_t j = 0; j < d; j++) {
+            double c = 0.0;
+#pragma omp simd reduction(+ : c)
+            for (ptrdiff_t i = 0; i < n; i++) c += a[q * ld + i] * dev[j * ld + i];
+            cross[q * d + j] += c;
+        }
+}
+
+/* sum_i h_i m_i^2 with m_i = 2 (constant - log_joint_i), the squared Mahalanobis distance. */
+AMOFA_SIMD double amofa_fourth_moment(ptrdiff_t n, const double *restrict h, double constant,
+                                      const double *restrict log_joint)
+{
+    double total = 0.0;
+#pragma omp simd reduction(+ : total)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double m = 2.0 * (constant - log_joint[i]);
+        total += h[i] > 0.0 ? h[i] * m * m : 0.0;
+    }
+    return total;
+}
+
+#endif
