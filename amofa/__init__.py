@@ -1,0 +1,9 @@
+"""Mixtures of factor analysers whose numbers of components and factors are found automatically."""
+
+from amofa._version import __version__
+from amofa.fitting import fit
+from amofa.io import load
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.warnings import AmofaWarning
+
+__all__ = ["AmofaWarning", "MixtureOfFactorAnalyzers", "__version__", "fit", "load"]

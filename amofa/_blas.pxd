@@ -3,8 +3,14 @@
 
 include "_blas_int.pxi"
 
+from libc.math cimport sqrt
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm
 from scipy.linalg.cython_lapack cimport dpotrf
+
+# Components with one factor are common and their products tiny: below this many multiplications a plain loop is done
+# before BLAS has looked at its arguments.
+cdef enum:
+    TINY_PRODUCT = 8
 
 
 cdef inline void gemm(
@@ -14,17 +20,35 @@ cdef inline void gemm(
     """C (m, n) = alpha op(A) op(B) + beta C, with op(A) (m, k) and op(B) (k, n)."""
     cdef blas_int im = <blas_int> m, in_ = <blas_int> n, ik = <blas_int> k
     cdef blas_int ia = <blas_int> lda, ib = <blas_int> ldb, ic = <blas_int> ldc
-    if m and n:
+    if m * n * k <= TINY_PRODUCT:
+        tiny_gemm(transa == b"T", transb == b"T", m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+    else:
         dgemm(&transb, &transa, &in_, &im, &ik, &alpha, <double *> b, &ib, <double *> a, &ia, &beta, c, &ic)
+
+
+cdef inline void tiny_gemm(
+    bint transa, bint transb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
+    const double *a, Py_ssize_t lda, const double *b, Py_ssize_t ldb, double beta, double *c, Py_ssize_t ldc,
+) noexcept nogil:
+    cdef Py_ssize_t i, j, l
+    cdef double total
+    for i in range(m):
+        for j in range(n):
+            total = 0.0
+            for l in range(k):
+                total += a[l * lda + i if transa else i * lda + l] * b[j * ldb + l if transb else l * ldb + j]
+            c[i * ldc + j] = alpha * total + (beta * c[i * ldc + j] if beta != 0.0 else 0.0)
 
 
 cdef inline void syrk_lower(
     Py_ssize_t n, Py_ssize_t k, double alpha, const double *a, Py_ssize_t lda, double beta, double *c, Py_ssize_t ldc,
 ) noexcept nogil:
-    """Lower triangle of C (n, n) = alpha A A' + beta C, with A (n, k)."""
+    """Lower triangle of C (n, n) = alpha A A' + beta C, with A (n, k); the upper one is undefined afterwards."""
     cdef char uplo = b"U", trans = b"T"
     cdef blas_int in_ = <blas_int> n, ik = <blas_int> k, ia = <blas_int> lda, ic = <blas_int> ldc
-    if n:
+    if n * n * k <= TINY_PRODUCT:
+        tiny_gemm(False, True, n, n, k, alpha, a, lda, a, lda, beta, c, ldc)
+    else:
         dsyrk(&uplo, &trans, &in_, &ik, &alpha, <double *> a, &ia, &beta, c, &ic)
 
 
@@ -32,7 +56,11 @@ cdef inline int cholesky_lower(Py_ssize_t n, double *a, Py_ssize_t lda) noexcept
     """A (n, n), lower triangle, becomes L with A = L L'. Returns 0, or the order of the minor that is not positive."""
     cdef char uplo = b"U"
     cdef blas_int in_ = <blas_int> n, ia = <blas_int> lda, info = 0
-    if n:
+    if n == 1:
+        if not a[0] > 0.0:
+            return 1
+        a[0] = sqrt(a[0])
+    elif n:
         dpotrf(&uplo, &in_, a, &ia, &info)
     return <int> info
 
@@ -44,5 +72,9 @@ cdef inline void solve_lower(
     cdef char side = b"R", uplo = b"U", diag = b"N"
     cdef blas_int in_ = <blas_int> n, im = <blas_int> m, il = <blas_int> ldl, ib = <blas_int> ldb
     cdef double one = 1.0
-    if n and m:
+    cdef Py_ssize_t j
+    if n == 1:
+        for j in range(m):
+            b[j] /= l[0]
+    elif n and m:
         dtrsm(&side, &uplo, &trans, &diag, &im, &in_, &one, <double *> l, &il, b, &ib)

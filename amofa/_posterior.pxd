@@ -51,6 +51,7 @@ cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *off
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil
 cdef void posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch) noexcept nogil
+cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil
 cdef void component_deviations(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture, Scratch *scratch
 ) noexcept nogil

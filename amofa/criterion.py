@@ -77,9 +77,8 @@ class Penalty:
     def cost(self, log_likelihood: float, entropy: float, weights: Sequence[float]) -> float:
         """The criterion, nats; lower is better. Components of weight 0 have no parameters to pay for."""
         cost = self.constant - log_likelihood
-        for half, weight in zip(self.half_counts, weights, strict=False):
-            if weight > 0.0:
-                cost += half * math.log(weight)
+        if self.half_counts:
+            cost += sum([half * math.log(w) for half, w in zip(self.half_counts, weights, strict=True) if w > 0.0])
         return cost + entropy if self.uses_entropy else cost
 
 

@@ -15,9 +15,10 @@ class Step:
     Attributes
     ----------
     action : str
-        "start", "split" (a component became two), "factor" (a component got one more) or "remove" (downsizing).
+        "start", "split" (a component became two), "factor" (a component got one more), "remove" (downsizing) or "refine"
+        (more EM for the chosen model).
     component : int
-        The component acted on, as it was numbered before the step; -1 for the start.
+        The component acted on, as it was numbered before the step; -1 where there is none.
     n_factors : tuple of int
         Factors of each component after the step.
     cost : float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -45,16 +46,16 @@ class Parameters:
 
     def __init__(self, n_features: int, n_factors: Sequence[int]) -> None:
         self.n_features = n_features
-        self.n_factors = tuple(int(p) for p in n_factors)
+        self.n_factors = tuple(n_factors)
         K, d = len(self.n_factors), n_features
-        self.offsets = np.zeros(K + 1, dtype=np.intp)
-        np.cumsum(self.n_factors, out=self.offsets[1:])
+        offsets = [0, *accumulate(self.n_factors)]
         means, uniquenesses, loadings = K, K + K * d, K + 2 * K * d
-        self.buffer = np.zeros(loadings + int(self.offsets[-1]) * d)
+        self.offsets = np.array(offsets, dtype=np.intp)
+        self.buffer = np.zeros(loadings + offsets[-1] * d)
         self.weights = self.buffer[:means]
         self.means = self.buffer[means:uniquenesses].reshape(K, d)
         self.uniquenesses = self.buffer[uniquenesses:loadings].reshape(K, d)
-        self.loadings = self.buffer[loadings:].reshape(-1, d)
+        self.loadings = self.buffer[loadings:].reshape(offsets[-1], d)
 
     @classmethod
     def from_components(cls, components: Sequence[Component]) -> Parameters:

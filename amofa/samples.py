@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from amofa import _kurtosis, _posterior, _statistics
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 
-# Rows are read in chunks of about this many values (1 MB as float64); sums are merged in chunk order.
+# Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs have
+# other widths; sums are merged in chunk order.
 _CHUNK_VALUES = 1 << 17
+_CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
 
@@ -177,11 +179,12 @@ class Samples:
         """All rows in order, as (d, n) float64 blocks with their weights."""
         if self._cache is not None:
             return iter(self._cache)
-        if self.n_rows * self.n_features <= _CACHE_VALUES:
-            self._cache = [self._chunk(0, self.n_rows)]
-            return iter(self._cache)
-        step = max(256, _CHUNK_VALUES // self.n_features)
-        return (self._chunk(i, min(i + step, self.n_rows)) for i in range(0, self.n_rows, step))
+        step = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // self.n_features))
+        chunks = (self._chunk(i, min(i + step, self.n_rows)) for i in range(0, self.n_rows, step))
+        if self.n_rows * self.n_features > _CACHE_VALUES:
+            return chunks
+        self._cache = list(chunks)
+        return iter(self._cache)
 
     def _chunk(self, start: int, stop: int) -> Chunk:
         block = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
@@ -198,12 +201,12 @@ class Samples:
 
     # -- passes over the rows --
 
-    def accumulate(self, mixture: Evaluator, statistics: Statistics) -> None:
+    def accumulate(self, mixture: Evaluator, statistics: Statistics, *, with_entropy: bool = True) -> None:
         """One E-step pass: `statistics` becomes that of these rows."""
         statistics.buffer.fill(0.0)
         offsets = mixture.parameters.offsets
         for x, w in self.chunks():
-            _statistics.accumulate(x, w, offsets, mixture.prepared, statistics.buffer, mixture.work)
+            _statistics.accumulate(x, w, offsets, mixture.prepared, statistics.buffer, mixture.work, with_entropy)
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
         """The component of largest responsibility of every row, (n,) intp."""
@@ -233,7 +236,6 @@ class Samples:
         divisor = np.where(counts > 0, counts, 1.0)
         first /= divisor[:, None]
         covariances = scatter / divisor[:, None, None]
-        covariances += np.tril(covariances, -1).transpose(0, 2, 1)
         covariances -= first[:, :, None] * first[:, None, :]
         return Moments(counts, parameters.means + first, covariances)
 

@@ -1,7 +1,8 @@
 """The M-step's small dense algebra: sufficient statistics of each component -> mean, loadings and uniquenesses."""
 
 from amofa._blas cimport cholesky_lower, gemm, solve_lower
-from amofa._posterior cimport Parameters, Prepared, checked_mixture, n_parameters_stored, view_parameters
+from amofa._posterior cimport (
+    Parameters, Prepared, checked_mixture, n_parameters_stored, prepare_mixture, view_parameters)
 from amofa._statistics cimport Statistics, statistics_length, view_statistics
 
 
@@ -106,12 +107,14 @@ def maximize_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features)
 def maximize(
     const double[::1] statistics not None,  # IN
     const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
-    const double[::1] prepared not None,  # IN   the mixture that the statistics were taken with
+    double[::1] prepared not None,  # INOUT the mixture that the statistics were taken with before, the maximiser after
     const double[::1] floor not None,  # IN   (d) smallest uniqueness of each column
     double[::1] parameters not None,  # INOUT the same mixture before and the maximiser after
     double[::1] work not None,  # WORK
 ):
-    """One M-step: weights, means, loadings and uniquenesses of all components. Cost O(sum_k d p_k^2).
+    """One M-step: weights, means, loadings and uniquenesses of all components, prepared for the next E-step.
+
+    Cost O(sum_k d p_k^2).
 
     A component without rows keeps its mean, loadings and uniquenesses. Uniquenesses are held at or above the floor,
     which keeps the step monotone, since the expected log-likelihood has one maximum in each of them.
@@ -139,5 +142,7 @@ def maximize(
         sums = view_statistics(K, d, &offsets[0], <double *> &statistics[0])
         view = view_parameters(K, d, &parameters[0])
         status = maximize_mixture(&mixture, &sums, &floor[0], &view, &work[0])
+        if not status:
+            status = prepare_mixture(&view, &mixture)
     if status:
         raise FloatingPointError(f"the moments of component {status - 1} are not finite")

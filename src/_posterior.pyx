@@ -16,8 +16,11 @@ cdef extern from "simd.h" nogil:
     void amofa_scaled_squares(Py_ssize_t n, Py_ssize_t d, const double *dev, Py_ssize_t ld, const double *scale,
                               double *out)
     void amofa_add_squares(Py_ssize_t n, Py_ssize_t p, double sign, const double *v, Py_ssize_t ld, double *out)
-    void amofa_project(Py_ssize_t n, Py_ssize_t p, Py_ssize_t d, const double *w, const double *dev, Py_ssize_t ld,
-                       double *out)
+    enum: AMOFA_SMALL_FEATURES
+    enum: AMOFA_SMALL_FACTORS
+    void amofa_small_log_joint(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx,
+                               const double *mean, const double *scale, const double *w, double constant,
+                               double *projected, Py_ssize_t ld, double *log_joint)
     void amofa_log_joint(Py_ssize_t n, double constant, double *distance)
     void amofa_responsibilities(Py_ssize_t n, Py_ssize_t K, const double *log_joint, Py_ssize_t ld,
                                 const double *weights, double *log_density, double *sum, double *resp)
@@ -28,8 +31,6 @@ cdef enum:
     BLOCK_VALUES = 32768
     BLOCK_ROWS_MAX = 256
     BLOCK_ROWS_MIN = 32
-    # Products of at most this many multiplications per row are plain loops: below it a BLAS call costs more.
-    SMALL_PRODUCT = 16
 
 # The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has; beyond this the
 # distance is taken from the residuals of the factors instead, at twice the work.
@@ -160,6 +161,12 @@ cdef int prepare_component(
 
 # ---- one block of rows -----------------------------------------------------------------------------------------------
 
+cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil:
+    """Whether component k has loops of its own, without BLAS; they know no residual form."""
+    return (mixture.n_features <= AMOFA_SMALL_FEATURES and mixture.residual_form[k] == 0.0
+            and mixture.offsets[k + 1] - mixture.offsets[k] <= AMOFA_SMALL_FACTORS)
+
+
 cdef void component_deviations(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture, Scratch *scratch,
 ) noexcept nogil:
@@ -179,11 +186,12 @@ cdef void component_log_joint(
     cdef double *projected = scratch.projected + mixture.offsets[k] * stride
     cdef double *distance = scratch.log_joint + k * stride
 
+    if is_small(k, mixture):
+        amofa_small_log_joint(n, d, p, x, ldx, mixture.means + k * d, inverse, projection, mixture.log_constants[k],
+                              projected, stride, distance)
+        return
     component_deviations(n, x, ldx, k, mixture, scratch)
-    if p * d <= SMALL_PRODUCT:
-        amofa_project(n, p, d, projection, scratch.deviations, stride, projected)
-    else:
-        gemm(b"N", b"N", p, n, d, 1.0, projection, d, scratch.deviations, stride, 0.0, projected, stride)
+    gemm(b"N", b"N", p, n, d, 1.0, projection, d, scratch.deviations, stride, 0.0, projected, stride)
     if mixture.residual_form[k] == 0.0:
         amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
         amofa_add_squares(n, p, -1.0, projected, stride, distance)

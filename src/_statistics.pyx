@@ -7,7 +7,8 @@ from libc.math cimport sqrt
 
 from amofa._blas cimport gemm, syrk_lower
 from amofa._posterior cimport (
-    Prepared, Scratch, check_rows, check_work, checked_mixture, component_deviations, posterior_block, view_scratch)
+    Prepared, Scratch, check_rows, check_work, checked_mixture, component_deviations, is_small,
+    posterior_block, view_scratch)
 from amofa._statistics cimport Statistics, statistics_length, view_statistics
 
 cdef extern from "simd.h" nogil:
@@ -18,12 +19,9 @@ cdef extern from "simd.h" nogil:
     double amofa_entropy(Py_ssize_t n, const double *h, const double *log_density, const double *log_joint)
     void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *h, const double *dev, Py_ssize_t ld, double *first,
                        double *second)
-    void amofa_cross(Py_ssize_t n, Py_ssize_t p, Py_ssize_t d, const double *a, const double *dev, Py_ssize_t ld,
-                     double *cross)
-
-cdef enum:
-    # As in _posterior: below this a BLAS call costs more than plain loops.
-    SMALL_PRODUCT = 16
+    void amofa_small_moments(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *h, const double *x,
+                             Py_ssize_t ldx, const double *mean, const double *projected, Py_ssize_t ld,
+                             double *first, double *second, double *cross)
 
 
 cdef Statistics view_statistics(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil:
@@ -42,29 +40,41 @@ cdef Py_ssize_t statistics_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *
 
 
 cdef void accumulate_block(
-    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, const Prepared *mixture,
-    Scratch *scratch, Statistics *statistics,
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
+    const Prepared *mixture, Scratch *scratch, Statistics *statistics,
 ) noexcept nogil:
-    cdef Py_ssize_t d = mixture.n_features, k, p, stride = scratch.stride
+    cdef Py_ssize_t k
     cdef double *h
-    cdef double *cross
     posterior_block(n, x, ldx, mixture, scratch)
     statistics.log_likelihood[0] += amofa_weighted_sum(n, scratch.log_density, row_weights)
     for k in range(mixture.n_components):
-        p = mixture.offsets[k + 1] - mixture.offsets[k]
-        h = scratch.responsibilities + k * stride
+        h = scratch.responsibilities + k * scratch.stride
         if row_weights != NULL:
             amofa_multiply(n, row_weights, h)
         statistics.soft_counts[k] += amofa_weighted_sum(n, h, NULL)
-        statistics.entropy[0] += amofa_entropy(n, h, scratch.log_density, scratch.log_joint + k * stride)
-        component_deviations(n, x, ldx, k, mixture, scratch)
-        amofa_moments(n, d, h, scratch.deviations, stride, statistics.first + k * d, statistics.second + k * d)
-        amofa_scale_columns(n, p, h, scratch.projected + mixture.offsets[k] * stride, scratch.scaled, stride)
-        cross = statistics.cross + mixture.offsets[k] * d
-        if p * d <= SMALL_PRODUCT:
-            amofa_cross(n, p, d, scratch.scaled, scratch.deviations, stride, cross)
-        else:
-            gemm(b"N", b"T", p, d, n, 1.0, scratch.scaled, stride, scratch.deviations, stride, 1.0, cross, d)
+        if with_entropy:
+            statistics.entropy[0] += amofa_entropy(
+                n, h, scratch.log_density, scratch.log_joint + k * scratch.stride)
+        accumulate_component(n, x, ldx, k, h, mixture, scratch, statistics)
+
+
+cdef void accumulate_component(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, const Prepared *mixture,
+    Scratch *scratch, Statistics *statistics,
+) noexcept nogil:
+    """Add the moments of component k, from its weighted responsibilities h."""
+    cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
+    cdef double *projected = scratch.projected + mixture.offsets[k] * stride
+    cdef double *first = statistics.first + k * d
+    cdef double *second = statistics.second + k * d
+    cdef double *cross = statistics.cross + mixture.offsets[k] * d
+    if is_small(k, mixture):
+        amofa_small_moments(n, d, p, h, x, ldx, mixture.means + k * d, projected, stride, first, second, cross)
+        return
+    component_deviations(n, x, ldx, k, mixture, scratch)
+    amofa_moments(n, d, h, scratch.deviations, stride, first, second)
+    amofa_scale_columns(n, p, h, projected, scratch.scaled, stride)
+    gemm(b"N", b"T", p, d, n, 1.0, scratch.scaled, stride, scratch.deviations, stride, 1.0, cross, d)
 
 
 def statistics_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
@@ -79,11 +89,13 @@ def accumulate(
     const double[::1] prepared not None,  # IN
     double[::1] statistics not None,  # INOUT, added to
     double[::1] work not None,  # WORK
+    bint with_entropy=True,
 ):
     """Add the sufficient statistics of the columns of x. Cost O(n d P).
 
-    The buffer holds, one after the other: the log-likelihood and the entropy of the responsibilities (nats); the soft
-    counts (K); sums of h e (K, d) and of h e^2 (K, d) with e = x - mean_k; sums of h (W_k e) e' (P, d).
+    The buffer holds, one after the other: the log-likelihood and the entropy of the responsibilities (nats; the latter
+    only if it is asked for); the soft counts (K); sums of h e (K, d) and of h e^2 (K, d) with e = x - mean_k; sums of
+    h (W_k e) e' (P, d).
     """
     cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start = 0, length
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
@@ -99,7 +111,8 @@ def accumulate(
         scratch = view_scratch(&mixture, &work[0])
         while start < n:
             length = min(scratch.stride, n - start)
-            accumulate_block(length, &x[0, start], n, w + start if w != NULL else NULL, &mixture, &scratch, &sums)
+            accumulate_block(length, &x[0, start], n, w + start if w != NULL else NULL, with_entropy,
+                             &mixture, &scratch, &sums)
             start += length
 
 
@@ -110,7 +123,7 @@ def accumulate_scatter(
     const double[::1] prepared not None,  # IN
     double[::1] soft_counts not None,  # INOUT (K), added to
     double[:, ::1] first not None,  # INOUT (K, d), added to
-    double[:, :, ::1] scatter not None,  # INOUT (K, d, d), lower triangles, added to
+    double[:, :, ::1] scatter not None,  # INOUT (K, d, d), added to
     double[::1] work not None,  # WORK
 ):
     """Add soft counts, first moments and full scatter matrices about the components' means. Cost O(n K d^2)."""
@@ -145,4 +158,8 @@ def accumulate_scatter(
                     first[k, j] += amofa_weighted_sum(length, scratch.deviations + j * stride, h)
                 syrk_lower(d, length, 1.0, scratch.deviations, stride, 1.0, &scatter[k, 0, 0], d)
             start += length
+        for k in range(K):
+            for i in range(d):
+                for j in range(i):
+                    scatter[k, j, i] = scatter[k, i, j]
 

@@ -33,34 +33,31 @@ AMOFA_INLINE uint64_t amofa_bits(double x) { uint64_t b; memcpy(&b, &x, sizeof b
 AMOFA_INLINE double amofa_from_bits(uint64_t b) { double x; memcpy(&x, &b, sizeof x); return x; }
 
 /*
- * exp(x) for x <= 0, within 2 ulp; exactly 0 below -708 (exp(-708) is the last normal number).
- * x = k log 2 + r with |r| <= log(2) / 2; the Taylor polynomial of degree 13 is exact to 4e-18 there. Adding 1.5 * 2^52
- * rounds to the integer k and leaves it in the low bits, ready to be added to the exponent.
+ * exp(x) for x <= 0, within 2 ulp; exactly 0 below -708 (exp(-708) is the last normal number) and for NaN.
+ * x = k log 2 + r with |r| <= log(2) / 2, and exp(r) = 1 + r + r^2 q(r): q interpolates at the ten Chebyshev nodes of that
+ * interval, with a relative error of 2e-17. Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits, ready
+ * to be added to the exponent.
  */
 AMOFA_INLINE double amofa_exp(double x)
 {
     const double rounder = 6755399441055744.0; /* 1.5 * 2^52 */
-    const double y = x > -708.0 ? x : -708.0;
-    const double t = y * 1.4426950408889634 + rounder;
+    const double t = x * 1.4426950408889634 + rounder;
     const double k = t - rounder;
     /* log 2 in two parts; the first has 32 trailing zero bits, so that k times it is exact. */
-    const double r = (y - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    p = amofa_from_bits(amofa_bits(p) + (amofa_bits(t) << 52));
-    return x > -708.0 ? p : 0.0;
+    const double r = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
+    double q = 2.510038549551032e-08;
+    q = q * r + 2.7620088445409746e-07;
+    q = q * r + 2.7557268459997064e-06;
+    q = q * r + 2.4801521295954376e-05;
+    q = q * r + 0.00019841269863053618;
+    q = q * r + 0.0013888888917213717;
+    q = q * r + 0.008333333333330062;
+    q = q * r + 0.04166666666662413;
+    q = q * r + 0.16666666666666669;
+    q = q * r + 0.5000000000000001;
+    q = (q * r + 1.0) * r + 1.0;
+    q = amofa_from_bits(amofa_bits(q) + (amofa_bits(t) << 52));
+    return x > -708.0 ? q : 0.0;
 }
 
 /*
@@ -86,6 +83,82 @@ AMOFA_INLINE double amofa_log(double x)
     p = p * z + 1.0 / 5.0;
     p = p * z + 1.0 / 3.0;
     return kd * 0.693147180369123816490 + (2.0 * s + (2.0 * s * z * p + kd * 1.90821492927058770002e-10));
+}
+
+/* A mixture that people plot: up to this many features and factors, everything about a row stays in registers. */
+enum { AMOFA_SMALL_FEATURES = 4, AMOFA_SMALL_FACTORS = 2 };
+
+/*
+ * For one component, with e = x - mean: projected (p, n) = W e and
+ * log_joint (n) = constant - (sum_j scale_j e_j^2 - |W e|^2) / 2. Called with d and p known to the compiler.
+ */
+AMOFA_INLINE void amofa_log_joint_rows(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *restrict x, ptrdiff_t ldx,
+                                       const double *restrict mean, const double *restrict scale,
+                                       const double *restrict w, double constant, double *restrict projected,
+                                       ptrdiff_t ld, double *restrict log_joint)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double distance = 0.0;
+        for (ptrdiff_t j = 0; j < d; j++) {
+            const double e = x[j * ldx + i] - mean[j];
+            distance += scale[j] * e * e;
+        }
+        for (ptrdiff_t q = 0; q < p; q++) {
+            double v = 0.0;
+            for (ptrdiff_t j = 0; j < d; j++) v += w[q * d + j] * (x[j * ldx + i] - mean[j]);
+            projected[q * ld + i] = v;
+            distance -= v * v;
+        }
+        log_joint[i] = distance < AMOFA_HUGE ? constant - 0.5 * distance : -INFINITY;
+    }
+}
+
+/* The same for any small d and p. */
+AMOFA_SIMD void amofa_small_log_joint(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *restrict x, ptrdiff_t ldx,
+                                      const double *restrict mean, const double *restrict scale,
+                                      const double *restrict w, double constant, double *restrict projected,
+                                      ptrdiff_t ld, double *restrict log_joint)
+{
+#define AMOFA_CASE(D, P) \
+    case D * (AMOFA_SMALL_FACTORS + 1) + P: \
+        amofa_log_joint_rows(n, D, P, x, ldx, mean, scale, w, constant, projected, ld, log_joint); \
+        break;
+#define AMOFA_CASES(D) AMOFA_CASE(D, 0) AMOFA_CASE(D, 1) AMOFA_CASE(D, 2)
+    switch (d * (AMOFA_SMALL_FACTORS + 1) + p) { AMOFA_CASES(1) AMOFA_CASES(2) AMOFA_CASES(3) AMOFA_CASES(4) }
+#undef AMOFA_CASES
+#undef AMOFA_CASE
+}
+
+/*
+ * first (d) += sum_i h_i e_ji;  second (d) += sum_i h_i e_ji^2;  cross (p, d) += sum_i h_i projected_qi e_ji, with
+ * e = x - mean and p at most 2.
+ */
+AMOFA_SIMD void amofa_small_moments(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *restrict h,
+                                    const double *restrict x, ptrdiff_t ldx, const double *restrict mean,
+                                    const double *restrict projected, ptrdiff_t ld, double *restrict first,
+                                    double *restrict second, double *restrict cross)
+{
+    /* Unused factors read the first feature instead of memory that is not there; their sums are thrown away. */
+    const double *restrict v0 = p > 0 ? projected : x;
+    const double *restrict v1 = p > 1 ? projected + ld : x;
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict xj = x + j * ldx;
+        const double m = mean[j];
+        double a = 0.0, b = 0.0, c0 = 0.0, c1 = 0.0;
+#pragma omp simd reduction(+ : a, b, c0, c1)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double e = xj[i] - m;
+            const double he = h[i] * e;
+            a += he;
+            b += he * e;
+            c0 += he * v0[i];
+            c1 += he * v1[i];
+        }
+        first[j] += a;
+        second[j] += b;
+        if (p > 0) cross[j] += c0;
+        if (p > 1) cross[d + j] += c1;
+    }
 }
 
 /* deviations (d, n) = x (d, n) - mean (d). */
@@ -117,20 +190,6 @@ AMOFA_SIMD void amofa_add_squares(ptrdiff_t n, ptrdiff_t p, double sign, const d
         for (ptrdiff_t i = 0; i < n; i++) out[i] += sign * v[q * ld + i] * v[q * ld + i];
 }
 
-/* out (p, n) = w (p, d) dev (d, n), for shapes too small to be worth a BLAS call. */
-AMOFA_SIMD void amofa_project(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d, const double *restrict w,
-                              const double *restrict dev, ptrdiff_t ld, double *restrict out)
-{
-    for (ptrdiff_t q = 0; q < p; q++) {
-        double *restrict o = out + q * ld;
-        for (ptrdiff_t i = 0; i < n; i++) o[i] = 0.0;
-        for (ptrdiff_t j = 0; j < d; j++) {
-            const double c = w[q * d + j];
-            for (ptrdiff_t i = 0; i < n; i++) o[i] += c * dev[j * ld + i];
-        }
-    }
-}
-
 /* From squared distances to log joint densities, in place: constant - distance / 2, and -inf where squares overflowed. */
 AMOFA_SIMD void amofa_log_joint(ptrdiff_t n, double constant, double *restrict distance)
 {
@@ -160,16 +219,20 @@ AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *r
             resp[k * ld + i] = e;
             sum[i] += e;
         }
+    double unreachable = 0.0;
+#pragma omp simd reduction(+ : unreachable)
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double s = sum[i] > 0.0 ? sum[i] : 1.0;
-        top[i] += amofa_log(s);
-        sum[i] = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
+        const double s = sum[i];
+        unreachable += s > 0.0 ? 0.0 : 1.0;
+        top[i] += amofa_log(s > 1.0 ? s : 1.0);
+        sum[i] = 1.0 / s;
     }
-    for (ptrdiff_t k = 0; k < K; k++) {
-        const double w = weights[k];
-        for (ptrdiff_t i = 0; i < n; i++)
-            resp[k * ld + i] = sum[i] > 0.0 ? resp[k * ld + i] * sum[i] : w;
-    }
+    for (ptrdiff_t k = 0; k < K; k++)
+        for (ptrdiff_t i = 0; i < n; i++) resp[k * ld + i] *= sum[i];
+    if (unreachable == 0.0) return;
+    for (ptrdiff_t i = 0; i < n; i++)
+        if (sum[i] == INFINITY)
+            for (ptrdiff_t k = 0; k < K; k++) resp[k * ld + i] = weights[k];
 }
 
 /* Sum of row weights times values; every weight is 1 when weights is NULL. */
@@ -227,19 +290,6 @@ AMOFA_SIMD void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *restrict h
         first[j] += a;
         second[j] += b;
     }
-}
-
-/* cross (p, d) += a (p, n) dev (d, n)', for shapes too small to be worth a BLAS call. */
-AMOFA_SIMD void amofa_cross(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d, const double *restrict a,
-                            const double *restrict dev, ptrdiff_t ld, double *restrict cross)
-{
-    for (ptrdiff_t q = 0; q < p; q++)
-        for (ptrdiff_t j = 0; j < d; j++) {
-            double c = 0.0;
-#pragma omp simd reduction(+ : c)
-            for (ptrdiff_t i = 0; i < n; i++) c += a[q * ld + i] * dev[j * ld + i];
-            cross[q * d + j] += c;
-        }
 }
 
 /* sum_i h_i m_i^2 with m_i = 2 (constant - log_joint_i), the squared Mahalanobis distance. */

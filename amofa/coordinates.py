@@ -1,0 +1,111 @@
+"""The coordinates in which a search runs: columns that vary, centred, in units of their standard deviation.
+
+Every tolerance, floor and start is then relative to the data's own scales, and no moment is taken about a far origin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa.parameters import Component, FloatArray, Parameters
+from amofa.samples import Samples
+
+# Variances, that is squares of standard deviations, must be normal numbers.
+_SCALE_MIN, _SCALE_MAX = 1e-150, 1e150
+# A column whose range is within the rounding of its values carries nothing.
+_ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Shift and scale of the columns of a table.
+
+    Attributes
+    ----------
+    center : (d,) float64
+        Weighted means.
+    scale : (d,) float64
+        Weighted standard deviations (divisor N); 0 in constant columns.
+    """
+
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, samples: Samples) -> Coordinates:
+        """Measure the columns of unscaled rows, in two passes.
+
+        Raises
+        ------
+        ValueError
+            If a column spreads so widely that its variance is no finite number.
+        """
+        d = samples.n_features
+        origin = next(iter(samples.chunks()))[0][:, 0].copy()
+        total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
+        for x, w in samples.chunks():
+            total += _weighted_sum(x - origin[:, None], w)
+            np.minimum(low, x.min(axis=1), out=low)
+            np.maximum(high, x.max(axis=1), out=high)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread, center = high - low, origin + total / samples.total_weight
+        if not (spread < _SCALE_MAX).all():
+            j = int(np.argmax(~(spread < _SCALE_MAX)))
+            raise ValueError(f"column {j} of X spans {low[j]:g} to {high[j]:g}; divide it by a constant first")
+        constant = (spread < _SCALE_MIN) | (spread <= _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+        unit = np.where(constant, 1.0, spread)
+        squares = np.zeros(d)
+        for x, w in samples.chunks():
+            squares += _weighted_sum(((x - center[:, None]) / unit[:, None]) ** 2, w)
+        scale = np.where(constant, 0.0, unit * np.sqrt(squares / samples.total_weight))
+        return cls(center, scale)
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Columns that carry nothing, (d,)."""
+        result: NDArray[np.bool_] = self.scale < _SCALE_MIN
+        return result
+
+    def samples(self, table: NDArray[Any], weights: FloatArray | None, rows: NDArray[np.intp] | None) -> Samples:
+        """Rows of a table in these coordinates, its constant columns left out."""
+        columns = np.flatnonzero(~self.constant)
+        return Samples(
+            table,
+            weights=weights,
+            rows=rows,
+            columns=None if len(columns) == len(self.scale) else columns,
+            center=self.center[columns],
+            scale=self.scale[columns],
+        )
+
+    def restore(self, parameters: Parameters, constant_variance: FloatArray) -> Parameters:
+        """Bring parameters back to the table's columns and units.
+
+        Parameters
+        ----------
+        parameters : Parameters
+            In these coordinates, constant columns left out.
+        constant_variance : (d,) float64
+            The uniquenesses that constant columns get; other entries are not used.
+        """
+        columns = np.flatnonzero(~self.constant)
+        scale = self.scale[columns]
+
+        def restored(component: Component) -> Component:
+            mean, uniquenesses = self.center.copy(), constant_variance.copy()
+            loadings = np.zeros((len(component.loadings), len(self.scale)))
+            mean[columns] += scale * component.mean
+            uniquenesses[columns] = scale**2 * component.uniquenesses
+            loadings[:, columns] = scale * component.loadings
+            return Component(component.weight, mean, loadings, uniquenesses)
+
+        return Parameters.from_components([restored(c) for c in parameters.components()])
+
+
+def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
+    total: FloatArray = x.sum(axis=1) if w is None else x @ w
+    return total
