@@ -1,0 +1,39 @@
+"""Fixtures for all tests. AMOFA_TEST_SEEDS=20 runs every test that draws random numbers with 20 seeds."""
+
+import os
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import settings
+
+N_SEEDS = int(os.environ.get("AMOFA_TEST_SEEDS", "1"))
+
+settings.register_profile(
+    "amofa", deadline=None, database=None, derandomize=N_SEEDS == 1, max_examples=40 * N_SEEDS, print_blob=True
+)
+settings.load_profile("amofa")
+
+
+@pytest.fixture(params=range(N_SEEDS), ids=lambda seed: f"seed{seed}")
+def seed(request):
+    """0, or each of 0 .. AMOFA_TEST_SEEDS - 1."""
+    return request.param
+
+
+@pytest.fixture
+def rng(seed):
+    """A seeded random generator."""
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def random_mixture():
+    """The function random_mixture(rng, K, d, p): parameters of a random, well conditioned mixture."""
+    return reference.random_mixture
+
+
+@pytest.fixture(scope="session")
+def random_rows():
+    """The function random_rows(rng, parameters, n): rows (n, d) drawn from a mixture."""
+    return reference.random_rows

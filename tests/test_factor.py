@@ -1,0 +1,288 @@
+"""The M-step against dense algebra, and EM as a whole: it never lowers the likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from reference import random_mixture, random_rows, relative_error
+
+from amofa import _factor, _statistics
+from amofa.parameters import Evaluator, Statistics
+
+TOLERANCE = 1e-12
+
+
+def expectation(parameters, x, weights=None):
+    """The mixture, prepared, and the statistics of rows x (n, d) under it."""
+    mixture, statistics = Evaluator(parameters), Statistics(parameters)
+    _statistics.accumulate(
+        np.ascontiguousarray(x.T), weights, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
+    )
+    return mixture, statistics
+
+
+def maximize(parameters, mixture, statistics, floor):
+    """The next parameters. The mixture stays as it is."""
+    new = parameters.copy()
+    work = np.full(_factor.maximize_size(parameters.offsets, parameters.n_features), np.nan)
+    floor = np.full(parameters.n_features, floor) if np.ndim(floor) == 0 else floor
+    _factor.maximize(statistics.buffer, parameters.offsets, mixture.prepared.copy(), floor, new.buffer, work)
+    return new
+
+
+def em_step(parameters, x, weights=None, floor=1e-9):
+    """One E-step and one M-step."""
+    return maximize(parameters, *expectation(parameters, x, weights), floor)
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def check_against_reference(parameters, x, weights, floor):
+    new = em_step(parameters, x, weights, floor)
+    expected = reference.maximize(x, weights, parameters.components(), floor)
+    for got, want in zip(new.components(), expected, strict=True):
+        assert got.weight == pytest.approx(want.weight, rel=TOLERANCE)
+        assert relative_error(got.mean, want.mean, max(1.0, np.abs(x).max())) < TOLERANCE
+        # Second moments are differences of sums of the size of the squared distances to the old mean.
+        scale = max(1.0, np.abs(x).max()) ** 2
+        assert relative_error(got.loadings, want.loadings, scale) < TOLERANCE
+        assert relative_error(got.uniquenesses, want.uniquenesses, scale) < TOLERANCE
+
+
+@pytest.mark.parametrize("floor", [1e-6, 0.7])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("K", "d", "factors", "n"),
+    [
+        (1, 1, [0], 20),
+        (1, 1, [2], 300),
+        (1, 5, [2], 1),
+        (2, 3, [0, 0], 257),
+        (3, 4, [4, 5, 7], 511),
+        (3, 16, [1, 0, 2], 512),
+        (10, 3, [0, 1, 2, 3, 1] * 2, 900),
+        (3, 100, [0, 1, 12], 300),
+    ],
+)
+def test_maximiser_matches_dense_algebra(rng, K, d, factors, n, weighted, floor):
+    parameters = random_mixture(rng, K, d, factors)
+    x, weights = random_rows(rng, parameters, n), rng.uniform(0.1, 2, n) if weighted else None
+    check_against_reference(parameters, x, weights, np.full(d, floor))
+
+
+def test_floor_of_each_column(rng):
+    parameters = random_mixture(rng, 2, 4, 1)
+    floor = np.array([1e-6, 1e3, 1e-6, 5e2])
+    new = em_step(parameters, random_rows(rng, parameters, 200), floor=floor)
+    np.testing.assert_array_equal(new.uniquenesses[:, [1, 3]], np.tile([1e3, 5e2], (2, 1)))
+    assert (new.uniquenesses[:, [0, 2]] < 1e2).all()
+
+
+def test_one_row_becomes_the_mean(rng):
+    parameters = random_mixture(rng, 1, 3, 1)
+    row = rng.standard_normal((1, 3))
+    new = em_step(parameters, row, floor=0.01)
+    assert relative_error(new.means, row) < 1e-15
+    np.testing.assert_allclose(new.loadings, 0, atol=1e-14)
+    np.testing.assert_array_equal(new.uniquenesses, 0.01)
+
+
+def test_without_factors_it_is_weighted_means_and_variances(rng):
+    parameters = random_mixture(rng, 1, 3, 0)
+    x, w = random_rows(rng, parameters, 100), rng.uniform(0, 2, 100)
+    new = em_step(parameters, x, w)
+    mean = np.average(x, axis=0, weights=w)
+    assert relative_error(new.means[0], mean) < 1e-14
+    assert relative_error(new.uniquenesses[0], np.average((x - mean) ** 2, axis=0, weights=w)) < 1e-13
+
+
+def test_the_true_parameters_are_a_fixed_point(rng):
+    parameters = random_mixture(rng, 1, 6, 2)
+    x = rng.standard_normal((500, 6))
+    x -= x.mean(axis=0)
+    white = x @ np.linalg.inv(np.linalg.cholesky(x.T @ x / 500)).T
+    c = parameters.component(0)
+    x = c.mean + white @ np.linalg.cholesky(reference.covariance(c)).T  # sample covariance exactly that of the model
+    new = em_step(parameters, x)
+    for name in ("weights", "means", "loadings", "uniquenesses"):
+        assert relative_error(getattr(new, name), getattr(parameters, name)) < TOLERANCE
+
+
+def test_scaling_the_columns_scales_the_maximiser(rng):
+    parameters = random_mixture(rng, 2, 4, [1, 3])
+    x, scale = random_rows(rng, parameters, 200), 2.0 ** np.array([-30, 30, 0, 5])
+    scaled = parameters.copy()
+    scaled.means[:] *= scale
+    scaled.loadings[:] *= scale
+    scaled.uniquenesses[:] *= scale**2
+    a = em_step(parameters, x, floor=np.full(4, 0.1))
+    b = em_step(scaled, x * scale, floor=0.1 * scale**2)
+    assert relative_error(b.means / scale, a.means) < TOLERANCE
+    assert relative_error(b.loadings / scale, a.loadings) < TOLERANCE
+    assert relative_error(b.uniquenesses / scale**2, a.uniquenesses) < TOLERANCE
+
+
+def test_a_large_offset_costs_no_digit(rng):
+    parameters = random_mixture(rng, 2, 4, [1, 3])
+    x = np.round(random_rows(rng, parameters, 200) * 1024) / 1024  # a grid on which the shift is exact
+    parameters.means[:] = np.round(parameters.means * 1024) / 1024
+    shifted = parameters.copy()
+    shifted.means[:] += 2.0**30
+    a, b = em_step(parameters, x), em_step(shifted, x + 2.0**30)
+    np.testing.assert_array_equal(b.loadings, a.loadings)
+    np.testing.assert_array_equal(b.uniquenesses, a.uniquenesses)
+    np.testing.assert_allclose(b.means - 2.0**30, a.means, atol=2.0**-21)
+
+
+def test_a_component_without_rows_keeps_its_shape(rng):
+    parameters = random_mixture(rng, 2, 3, 2)
+    parameters.means[1] = 1e6
+    parameters.means[0] = 0.0
+    x = rng.standard_normal((50, 3))
+    new = em_step(parameters, x)
+    np.testing.assert_array_equal(new.weights, [1.0, 0.0])
+    for name in ("mean", "loadings", "uniquenesses"):
+        np.testing.assert_array_equal(getattr(new.component(1), name), getattr(parameters.component(1), name))
+
+
+def test_the_step_leaves_the_mixture_ready_for_the_next(rng):
+    parameters = random_mixture(rng, 3, 3, [1, 2, 0])
+    x = random_rows(rng, parameters, 60)
+    mixture, statistics = expectation(parameters, x)
+    work = np.empty(_factor.maximize_size(parameters.offsets, 3))
+    _factor.maximize(statistics.buffer, parameters.offsets, mixture.prepared, np.full(3, 0.1), parameters.buffer, work)
+    in_place = Statistics(parameters)
+    _statistics.accumulate(
+        np.ascontiguousarray(x.T), None, parameters.offsets, mixture.prepared, in_place.buffer, mixture.work
+    )
+    np.testing.assert_array_equal(in_place.buffer, expectation(parameters, x)[1].buffer)
+
+
+# ---- EM --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("floor", [1e-6, 0.5, 3.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("K", "d", "factors"),
+    [(1, 1, [0]), (1, 6, [3]), (2, 1, [1, 0]), (3, 4, [0, 1, 6]), (4, 8, [2, 2, 1, 3]), (8, 2, [1] * 8)],
+)
+def test_em_never_lowers_the_likelihood(rng, K, d, factors, weighted, floor):
+    truth = random_mixture(rng, 3, d, min(d, 2))
+    x, w = random_rows(rng, truth, 150), rng.uniform(0, 2, 150) if weighted else None
+    parameters = random_mixture(rng, K, d, factors)
+    parameters.uniquenesses[:] = np.maximum(parameters.uniquenesses, floor)
+    values = []
+    for _ in range(40):
+        mixture, statistics = expectation(parameters, x, w)
+        values.append(statistics.log_likelihood)
+        parameters = maximize(parameters, mixture, statistics, floor)
+        assert (parameters.uniquenesses >= floor).all()
+        assert parameters.weights.sum() == pytest.approx(1.0, rel=1e-14)
+    assert (np.diff(values) >= -1e-9 * np.abs(values[1:])).all()
+    assert values[-1] > values[0]
+
+
+def test_em_finds_the_covariance_of_one_factor_analyser(rng):
+    truth = random_mixture(rng, 1, 5, 1)
+    x = random_rows(rng, truth, 4000)
+    parameters = random_mixture(rng, 1, 5, 1)
+    for _ in range(200):
+        parameters = em_step(parameters, x)
+    # A likelihood-ratio statistic of at most 15 parameters: 60 has probability 2e-7.
+    gain = 2 * (expectation(parameters, x)[1].log_likelihood - expectation(truth, x)[1].log_likelihood)
+    assert 0 < gain < 60
+
+
+# ---- failures, arguments ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factors", [0, 2, 20])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["first", "second", "cross"])
+def test_moments_that_are_not_finite_are_refused(rng, factors, value, name):
+    parameters = random_mixture(rng, 1, 4, factors)
+    mixture, statistics = expectation(parameters, random_rows(rng, parameters, 50))
+    where = {"first": 4, "second": 8, "cross": len(statistics.buffer) - 1}[name]
+    statistics.buffer[where] = value
+    with pytest.raises(FloatingPointError, match="moments of component 0 are not finite"):
+        maximize(parameters, mixture, statistics, 1e-6)
+
+
+def test_an_empty_pass_is_refused(rng):
+    parameters = random_mixture(rng, 2, 4, 1)
+    mixture, statistics = expectation(parameters, np.empty((0, 4)))
+    with pytest.raises(FloatingPointError, match="soft counts are all zero"):
+        maximize(parameters, mixture, statistics, 1e-6)
+
+
+def read_only(a):
+    a = np.array(a)
+    a.flags.writeable = False
+    return a
+
+
+def arguments(**changes):
+    """Valid arguments of `maximize` for K = 2, d = 3, factors (1, 2), with changes."""
+    rng = np.random.default_rng(0)
+    parameters = random_mixture(rng, 2, 3, [1, 2])
+    mixture, statistics = expectation(parameters, random_rows(rng, parameters, 20))
+    valid = {
+        "statistics": statistics.buffer,
+        "offsets": parameters.offsets,
+        "prepared": mixture.prepared,
+        "floor": np.full(3, 0.1),
+        "parameters": parameters.buffer,
+        "work": np.empty(_factor.maximize_size(parameters.offsets, 3)),
+    }
+    return valid | changes
+
+
+def test_input_may_be_read_only():
+    valid = arguments()
+    names = ("statistics", "offsets", "floor")
+    _factor.maximize(**valid | {name: read_only(valid[name]) for name in names})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"statistics": np.ones(5)}, "statistics has the wrong length"),
+        ({"offsets": np.array([0, 1])}, "prepared has the wrong length"),
+        ({"offsets": np.array([], np.intp)}, "offsets must start with 0"),
+        ({"offsets": np.array([1, 2, 3])}, "offsets must start with 0"),
+        ({"offsets": np.array([0, 4, 3])}, "offsets must not decrease"),
+        ({"prepared": np.ones(5)}, "prepared has the wrong length"),
+        ({"prepared": read_only(arguments()["prepared"])}, "read-only"),
+        ({"floor": np.ones(4)}, "prepared has the wrong length"),
+        ({"floor": np.ones(0)}, "prepared has the wrong length"),
+        ({"floor": np.ones(6)[::2]}, "not C-contiguous"),
+        ({"parameters": np.ones(5)}, "parameters has the wrong length"),
+        ({"parameters": read_only(arguments()["parameters"])}, "read-only"),
+        ({"work": np.ones(5)}, "work is too short"),
+        ({"work": np.ones(0)}, "work is too short"),
+    ],
+)
+def test_wrong_buffers_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        _factor.maximize(**arguments(**changes))
+
+
+@pytest.mark.parametrize("name", ["statistics", "offsets", "prepared", "floor", "parameters", "work"])
+def test_none_is_refused(name):
+    with pytest.raises(TypeError, match=f"'{name}' must not be None"):
+        _factor.maximize(**arguments(**{name: None}))
+
+
+def test_maximize_size():
+    assert _factor.maximize_size(np.array([0, 1, 3]), 3) >= 2 * 3 + 2 * 2 + 3 + 2
+    for offsets, d, message in (
+        ([], 3, "start with 0"),
+        ([1, 2], 3, "start with 0"),
+        ([0, 2, 1], 3, "not decrease"),
+        ([0, 1], 0, "n_features must be positive"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _factor.maximize_size(np.array(offsets, np.intp), d)

@@ -1,0 +1,389 @@
+"""The E-step against dense algebra, exact arithmetic and its own invariances."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import log_error, random_mixture, random_rows, relative_error
+
+from amofa import _posterior
+from amofa.parameters import Component, Evaluator, Parameters
+
+TOLERANCE = 1e-12
+
+# K, d, factors of each component, n. A block is at most 256 rows; products of up to 16 multiplications avoid BLAS.
+SHAPES = [
+    (1, 1, [0], 1),
+    (1, 1, [1], 3),
+    (1, 1, [3], 300),
+    (2, 3, [0, 0], 257),
+    (3, 4, [4, 5, 7], 511),
+    (3, 4, [0, 1, 2], 300),
+    (3, 16, [1, 0, 2], 512),
+    (20, 2, [0, 1, 2, 1] * 5, 700),
+    (20, 8, [3] * 20, 100),
+    (4, 100, [0, 1, 10, 30], 300),
+    (2, 1100, [2, 3], 40),
+]
+
+
+class Posterior(NamedTuple):
+    log_density: np.ndarray  # (n,)
+    log_joint: np.ndarray  # (n, K)
+    responsibilities: np.ndarray  # (n, K)
+    scores: np.ndarray  # (n, P)
+
+
+def columns(x):
+    """Rows (n, d) as the kernels want them, (d, n)."""
+    return np.ascontiguousarray(x.T)
+
+
+def posterior(parameters, x):
+    """All outputs of the kernel, rows first; NaN where it has not written."""
+    mixture, n = Evaluator(parameters), len(x)
+    log_density = np.full(n, np.nan)
+    outputs = [np.full((rows, n), np.nan) for rows in (parameters.n_components,) * 2 + (len(parameters.loadings),)]
+    _posterior.posterior(columns(x), parameters.offsets, mixture.prepared, log_density, *outputs, mixture.work)
+    return Posterior(log_density, *(a.T for a in outputs))
+
+
+def one_component(loadings, uniquenesses, mean=None):
+    """A mixture of one component."""
+    loadings, uniquenesses = np.asarray(loadings, dtype=float), np.asarray(uniquenesses, dtype=float)
+    mean = np.zeros(len(uniquenesses)) if mean is None else mean
+    return Parameters.from_components([Component(1.0, mean, loadings, uniquenesses)])
+
+
+def uses_residuals(parameters):
+    """Whether the kernel takes the distances of each component from residuals, (K,)."""
+    K = parameters.n_components
+    return Evaluator(parameters).prepared[2 * K : 3 * K] != 0
+
+
+def check_against_reference(parameters, x):
+    mixture, got = parameters.components(), posterior(parameters, x)
+    scores = np.concatenate([reference.factor_scores(x, c) for c in mixture], axis=1)
+    assert log_error(got.log_joint, reference.log_joint(x, mixture)) < TOLERANCE
+    assert log_error(got.log_density, reference.log_density(x, mixture)) < TOLERANCE
+    assert relative_error(got.responsibilities, reference.responsibilities(x, mixture), 1.0) < TOLERANCE
+    assert relative_error(got.scores, scores) < TOLERANCE
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("K", "d", "factors", "n"), SHAPES)
+def test_matches_dense_algebra(rng, K, d, factors, n):
+    parameters = random_mixture(rng, K, d, factors)
+    check_against_reference(parameters, random_rows(rng, parameters, n))
+
+
+@given(data=st.data(), d=st.integers(1, 12), n=st.integers(0, 600), seed=st.integers(0, 2**32 - 1))
+def test_matches_dense_algebra_for_any_shape(data, d, n, seed):
+    factors = data.draw(st.lists(st.integers(0, d + 2), min_size=1, max_size=6))
+    rng = np.random.default_rng(seed)
+    parameters = random_mixture(rng, len(factors), d, factors)
+    check_against_reference(parameters, random_rows(rng, parameters, n))
+
+
+def test_one_row_by_hand():
+    # Sigma = [[2, 1], [1, 2]], determinant 3; the row (1, 0) has squared distance 2/3.
+    got = posterior(one_component([[1.0, 1.0]], [1.0, 1.0]), np.array([[1.0, 0.0]]))
+    assert got.log_density[0] == pytest.approx(-np.log(2 * np.pi) - 0.5 * np.log(3) - 1 / 3, rel=1e-15)
+    assert got.scores[0, 0] == pytest.approx(1 / 3, rel=1e-15)
+    assert got.responsibilities[0, 0] == 1.0
+
+
+def test_responsibilities_sum_to_one(rng):
+    parameters = random_mixture(rng, 7, 5, 2)
+    got = posterior(parameters, random_rows(rng, parameters, 1000))
+    assert relative_error(got.responsibilities.sum(axis=1), np.ones(1000)) < 1e-15 * 4
+
+
+def test_no_rows():
+    parameters = one_component(np.ones((1, 3)), np.ones(3))
+    assert posterior(parameters, np.empty((0, 3))).log_density.shape == (0,)
+
+
+# ---- invariances -----------------------------------------------------------------------------------------------------
+
+
+def test_a_row_does_not_depend_on_its_neighbours(rng):
+    parameters = random_mixture(rng, 3, 9, [0, 2, 5])
+    x = random_rows(rng, parameters, 600)
+    together = posterior(parameters, x)
+    for i in (0, 255, 256, 257, 599):
+        alone = posterior(parameters, x[i : i + 1])
+        assert log_error(alone.log_joint, together.log_joint[i : i + 1]) < TOLERANCE
+
+
+def test_permuting_components_permutes_the_result(rng):
+    parameters = random_mixture(rng, 4, 3, [2, 0, 1, 3])
+    x = random_rows(rng, parameters, 50)
+    order = rng.permutation(4)
+    permuted = Parameters.from_components([parameters.component(k) for k in order])
+    a, b = posterior(parameters, x), posterior(permuted, x)
+    assert log_error(b.log_density, a.log_density) < TOLERANCE
+    assert relative_error(b.responsibilities, a.responsibilities[:, order]) < TOLERANCE
+
+
+def test_rotating_the_loadings_changes_no_density(rng):
+    parameters = random_mixture(rng, 2, 6, 3)
+    x = random_rows(rng, parameters, 100)
+    rotated = parameters.copy()
+    q = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    rotated.loadings[:3] = q @ parameters.loadings[:3]
+    a, b = posterior(parameters, x), posterior(rotated, x)
+    assert log_error(b.log_density, a.log_density) < TOLERANCE
+    assert relative_error(b.scores[:, :3], a.scores[:, :3] @ q.T) < TOLERANCE
+
+
+@pytest.mark.parametrize("factor", [2.0**-40, 2.0**40])
+def test_scaling_the_columns_shifts_log_densities(rng, factor):
+    parameters = random_mixture(rng, 3, 4, [0, 1, 2])
+    x = random_rows(rng, parameters, 100)
+    scaled = parameters.copy()
+    scaled.means[:] *= factor
+    scaled.loadings[:] *= factor
+    scaled.uniquenesses[:] *= factor**2
+    a, b = posterior(parameters, x), posterior(scaled, x * factor)
+    assert log_error(b.log_density, a.log_density - 4 * np.log(factor)) < TOLERANCE
+    assert relative_error(b.scores, a.scores) < TOLERANCE
+
+
+def test_a_large_offset_costs_no_digit(rng):
+    parameters = random_mixture(rng, 2, 3, 1)
+    x = np.round(random_rows(rng, parameters, 100) * 1024) / 1024  # a grid on which the shift is exact
+    parameters.means[:] = np.round(parameters.means * 1024) / 1024
+    shifted = parameters.copy()
+    shifted.means[:] += 2.0**30
+    np.testing.assert_array_equal(posterior(shifted, x + 2.0**30).log_joint, posterior(parameters, x).log_joint)
+
+
+# ---- far rows, empty components --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-6])
+@pytest.mark.parametrize("distance", [1e3, 1e6, 1e12, 1e100])
+def test_far_rows_are_finite(rng, distance, noise):
+    parameters = random_mixture(rng, 3, 4, [0, 1, 2])
+    parameters.uniquenesses[:] *= noise
+    got = posterior(parameters, distance * rng.standard_normal((300, 4)))
+    assert all(np.isfinite(a).all() for a in got)
+    assert relative_error(got.responsibilities.sum(axis=1), np.ones(300)) < 1e-14
+
+
+def test_far_rows_match_exact_arithmetic(rng):
+    parameters = random_mixture(rng, 1, 3, 2)
+    x = 1e6 * rng.standard_normal((5, 3))
+    exact = [reference.exact_log_joint(row, parameters.component(0)) for row in x]
+    assert log_error(posterior(parameters, x).log_density, exact) < TOLERANCE
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-6])
+@pytest.mark.parametrize("value", [1e200, -1e300, 1.7e308])
+def test_rows_whose_squares_overflow(rng, value, noise):
+    parameters = random_mixture(rng, 3, 4, [0, 1, 2])
+    parameters.uniquenesses[:] *= noise
+    x = random_rows(rng, parameters, 300)
+    near = posterior(parameters, x)
+    x[[0, 100, 299]] = value
+    got = posterior(parameters, x)
+    far = np.isin(np.arange(300), [0, 100, 299])
+    assert (got.log_density[far] == -np.inf).all()
+    assert (got.log_joint[far] == -np.inf).all()
+    np.testing.assert_array_equal(got.responsibilities[far], np.tile(parameters.weights, (3, 1)))
+    assert log_error(got.log_density[~far], near.log_density[~far]) < TOLERANCE
+
+
+def test_scores_of_rows_whose_squares_overflow(rng):
+    parameters = random_mixture(rng, 2, 4, [1, 3])
+    near = rng.standard_normal((3, 4))
+    parameters.means[:] = 0
+    far = posterior(parameters, near * 1e200)
+    assert relative_error(far.scores, posterior(parameters, near).scores * 1e200) < TOLERANCE
+
+
+def test_a_component_of_weight_zero_counts_for_nothing(rng):
+    parameters = random_mixture(rng, 3, 4, [1, 2, 0])
+    x = random_rows(rng, parameters, 300)
+    parameters.weights[:] = [0.25, 0.0, 0.75]
+    got, without = posterior(parameters, x), posterior(parameters.without(1), x)
+    assert (got.log_joint[:, 1] == -np.inf).all()
+    assert (got.responsibilities[:, 1] == 0).all()
+    assert log_error(got.log_density, without.log_density) < TOLERANCE
+    assert relative_error(got.responsibilities[:, [0, 2]], without.responsibilities) < TOLERANCE
+
+
+# ---- ill-conditioned components --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-4, 1e-6, 1e-8, 1e-12])
+@pytest.mark.parametrize(("d", "p"), [(2, 1), (3, 1), (4, 2), (5, 4), (4, 4)])
+def test_small_uniquenesses_match_exact_arithmetic(rng, d, p, noise):
+    parameters = one_component(
+        rng.standard_normal((p, d)), noise * rng.uniform(0.5, 2, d), mean=np.round(rng.standard_normal(d))
+    )
+    x = random_rows(rng, parameters, 4)
+    x[3] = 3 * rng.standard_normal(d)  # far outside the factors' plane
+    exact = [reference.exact_log_joint(row, parameters.component(0)) for row in x]
+    assert log_error(posterior(parameters, x).log_density, exact) < 1e-9
+
+
+@pytest.mark.parametrize("p", [2, 5])
+def test_dependent_loadings_match_exact_arithmetic(rng, p):
+    # More factors than the loadings' rank: the capacitance has eigenvalues of 1 beside those of 1e6.
+    parameters = one_component(rng.standard_normal((p, 1)) @ rng.standard_normal((1, 3)), 1e-6 * np.ones(3))
+    x = random_rows(rng, parameters, 4)
+    exact = [reference.exact_log_joint(row, parameters.component(0)) for row in x]
+    assert log_error(posterior(parameters, x).log_density, exact) < 1e-9
+
+
+@pytest.mark.parametrize("capacitance", [999.0, 1001.0])
+def test_both_forms_of_the_distance_are_used_and_exact(rng, capacitance):
+    root = np.sqrt(capacitance - 1)
+    parameters = one_component([[root, 0.0, 0.0], [0.0, root / 2, root / 3]], np.ones(3))
+    assert uses_residuals(parameters)[0] == (capacitance > 1000)
+    x = np.concatenate([random_rows(rng, parameters, 4), [[root * 10, 0.0, 0.1]]])
+    exact = [reference.exact_log_joint(row, parameters.component(0)) for row in x]
+    assert log_error(posterior(parameters, x).log_density, exact) < TOLERANCE
+
+
+@pytest.mark.parametrize("p", [0, 1, 3])
+@pytest.mark.parametrize("uniqueness", [0.0, 1e-320, -1.0, np.inf, np.nan])
+def test_impossible_uniquenesses_are_refused(rng, p, uniqueness):
+    parameters = random_mixture(rng, 2, 4, [0, p])
+    parameters.uniquenesses[1, 2] = uniqueness
+    with pytest.raises(FloatingPointError, match="covariance of component 1 is numerically singular"):
+        Evaluator(parameters)
+
+
+@pytest.mark.parametrize("p", [1, 3, 20])
+@pytest.mark.parametrize("loading", [1e200, np.inf, np.nan])
+def test_impossible_loadings_are_refused(rng, p, loading):
+    parameters = random_mixture(rng, 2, 4, [0, p])
+    parameters.loadings[p - 1, 2] = loading
+    with pytest.raises(FloatingPointError, match="covariance of component 1 is numerically singular"):
+        Evaluator(parameters)
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def arguments(**changes):
+    """Valid arguments of `posterior` for K = 2, d = 3, factors (1, 2), n = 5, with changes."""
+    parameters = random_mixture(np.random.default_rng(0), 2, 3, [1, 2])
+    mixture = Evaluator(parameters)
+    valid = {
+        "x": np.zeros((3, 5)),
+        "offsets": parameters.offsets,
+        "prepared": mixture.prepared,
+        "log_density": np.empty(5),
+        "log_joint": np.empty((2, 5)),
+        "responsibilities": np.empty((2, 5)),
+        "scores": np.empty((3, 5)),
+        "work": mixture.work,
+    }
+    return valid | changes
+
+
+def read_only(a):
+    a = np.array(a)
+    a.flags.writeable = False
+    return a
+
+
+def test_outputs_may_be_left_out():
+    full, part = arguments(), arguments(log_joint=None, responsibilities=None, scores=None)
+    _posterior.posterior(**full)
+    _posterior.posterior(**part)
+    np.testing.assert_array_equal(part["log_density"], full["log_density"])
+
+
+def test_input_may_be_read_only():
+    valid = arguments()
+    _posterior.posterior(**valid | {name: read_only(valid[name]) for name in ("x", "offsets", "prepared")})
+    parameters = random_mixture(np.random.default_rng(0), 2, 3, [1, 2])
+    prepared = np.empty(len(valid["prepared"]))
+    _posterior.prepare(read_only(parameters.buffer), read_only(parameters.offsets), 3, prepared)
+    assert _posterior.buffer_lengths(read_only(parameters.offsets), 3)[0] == len(parameters.buffer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": np.zeros((4, 5))}, "prepared has the wrong length"),
+        ({"x": np.zeros((0, 5))}, "prepared has the wrong length"),
+        ({"x": np.zeros((3, 4))}, "log_density must have one entry per row"),
+        ({"x": np.zeros((3, 5), np.float32)}, "dtype mismatch"),
+        ({"x": np.zeros((5, 3)).T}, "not C-contiguous"),
+        ({"x": np.zeros(15)}, "wrong number of dimensions"),
+        ({"offsets": np.array([0, 1, 2])}, "prepared has the wrong length"),
+        ({"offsets": np.array([0, 1])}, "prepared has the wrong length"),
+        ({"offsets": np.array([0, 1, 3], np.int16)}, "dtype mismatch"),
+        ({"offsets": np.array([1, 1, 3])}, "offsets must start with 0"),
+        ({"offsets": np.array([0])}, "offsets must start with 0"),
+        ({"offsets": np.array([], np.intp)}, "offsets must start with 0"),
+        ({"offsets": np.array([0, 4, 3])}, "offsets must not decrease"),
+        ({"prepared": np.zeros(3)}, "prepared has the wrong length"),
+        ({"log_density": np.empty(6)}, "log_density must have one entry per row"),
+        ({"log_density": read_only(np.empty(5))}, "read-only"),
+        ({"log_joint": np.empty((3, 5))}, "log_joint must have shape"),
+        ({"log_joint": np.empty((2, 4))}, "log_joint must have shape"),
+        ({"responsibilities": np.empty((1, 5))}, "responsibilities must have shape"),
+        ({"responsibilities": np.empty((2, 6))}, "responsibilities must have shape"),
+        ({"scores": np.empty((2, 5))}, "scores must have shape"),
+        ({"scores": np.empty((3, 4))}, "scores must have shape"),
+        ({"work": np.empty(10)}, "work is too short"),
+    ],
+)
+def test_posterior_refuses_wrong_buffers(changes, message):
+    with pytest.raises(ValueError, match=message):
+        _posterior.posterior(**arguments(**changes))
+
+
+@pytest.mark.parametrize("name", ["x", "offsets", "prepared", "log_density", "work"])
+def test_posterior_refuses_none(name):
+    with pytest.raises(TypeError, match=f"'{name}' must not be None"):
+        _posterior.posterior(**arguments(**{name: None}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": np.zeros(4)}, "parameters has the wrong length"),
+        ({"offsets": np.array([0, 1, 2])}, "prepared has the wrong length"),
+        ({"offsets": np.array([], np.intp)}, "offsets must start with 0"),
+        ({"n_features": 4}, "prepared has the wrong length"),
+        ({"n_features": 0}, "prepared has the wrong length"),
+        ({"n_features": -1}, "prepared has the wrong length"),
+        ({"prepared": np.zeros(4)}, "prepared has the wrong length"),
+        ({"prepared": read_only(arguments()["prepared"])}, "read-only"),
+    ],
+)
+def test_prepare_refuses_wrong_buffers(changes, message):
+    parameters = random_mixture(np.random.default_rng(0), 2, 3, [1, 2])
+    valid = {
+        "parameters": parameters.buffer,
+        "offsets": parameters.offsets,
+        "n_features": 3,
+        "prepared": arguments()["prepared"],
+    }
+    with pytest.raises(ValueError, match=message):
+        _posterior.prepare(**valid | changes)
+
+
+def test_buffer_lengths():
+    parameters, prepared, work = _posterior.buffer_lengths(np.array([0, 1, 3]), 3)
+    assert parameters == 2 + 2 * 2 * 3 + 3 * 3
+    assert prepared == 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3 + (1 + 4)
+    assert work >= 256 * (3 + 3 + 2 + 2 * 2 + 2)
+    for offsets, d, message in (([0], 3, "start with 0"), ([0, 2, 1], 3, "not decrease"), ([0, 1], 0, "positive")):
+        with pytest.raises(ValueError, match=message):
+            _posterior.buffer_lengths(np.array(offsets), d)

@@ -1,0 +1,327 @@
+"""The door: what tables and weights are taken, how rows reach the kernels, and the passes over them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+import scipy.sparse
+from reference import random_mixture, random_rows, relative_error
+
+from amofa import _statistics
+from amofa.parameters import Evaluator, Statistics
+from amofa.samples import Samples, check_table, check_weights
+
+# ---- tables that are refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (scipy.sparse.csr_array(np.eye(3)), r"X is a sparse matrix; pass X.toarray\(\)"),
+        (scipy.sparse.coo_matrix(np.eye(3)), r"X is a sparse matrix; pass X.toarray\(\)"),
+        (np.array([["a", "b"]]), "X has dtype <U1; a table of real numbers is needed"),
+        (np.array([[b"a"]]), r"X has dtype \|S1; a table of real numbers is needed"),
+        ("text", "X has dtype <U4"),
+        (np.array([[1.0, "a"]], dtype=object), "X holds values that are not numbers .*'a'"),
+        (np.array([[1.0, 2j]], dtype=object), "X holds values that are not numbers"),
+        ({"a": [1.0]}, "X holds values that are not numbers"),
+        (np.array([["2020-01-01"]], dtype="M8[D]"), "X has dtype datetime64"),
+        (np.array([[1]], dtype="m8[s]"), "X has dtype timedelta64"),
+        (np.zeros((2, 2), dtype=[("a", float)]), "X has dtype .*'a'"),
+    ],
+)
+def test_tables_of_no_numbers_are_refused(table, message):
+    with pytest.raises(TypeError, match=message):
+        check_table(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.eye(2) * 1j, "X is complex; pass its real part"),
+        (np.arange(3.0), r"must have two dimensions \(rows, columns\), got 1; use X.reshape\(-1, 1\)"),
+        ([], "must have two dimensions .*, got 1"),
+        (3.0, r"must have two dimensions \(rows, columns\), got 0$"),
+        (np.zeros((2, 2, 2)), r"must have two dimensions \(rows, columns\), got 3$"),
+        (np.zeros((0, 3)), r"X has shape \(0, 3\); at least one row and one column are needed"),
+        (np.zeros((3, 0)), r"X has shape \(3, 0\); at least one row and one column are needed"),
+        ([[1.0, 2.0], [3.0]], "inhomogeneous"),
+        (np.array([[1.0, None]], dtype=object), "1 value that is NaN or infinite, the first in row 0, column 1"),
+    ],
+)
+def test_tables_of_the_wrong_form_are_refused(table, message):
+    with pytest.raises(ValueError, match=message):
+        check_table(table)
+
+
+def test_the_number_of_columns_is_checked():
+    with pytest.raises(ValueError, match="Y has 3 columns, but the model was made for 4"):
+        check_table(np.eye(3), name="Y", n_features=4)
+    assert check_table(np.eye(3), n_features=3).shape == (3, 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "f8"])
+def test_one_bad_value_is_found(value, dtype):
+    table = np.zeros((5, 3), dtype=dtype)
+    table[3, 2] = value
+    with pytest.raises(ValueError, match=r"X has 1 value that is NaN .* row 3, column 2 \(from 0\)"):
+        check_table(table)
+
+
+def test_bad_values_are_counted_over_the_whole_table():
+    table = np.zeros((300_000, 1))  # checked in more than one piece
+    table[[200_000, 299_999, 140_000]] = np.nan
+    with pytest.raises(ValueError, match=r"Y has 3 values that are NaN .* row 140000, column 0 \(from 0\)"):
+        check_table(table, name="Y")
+
+
+# ---- tables that are taken -------------------------------------------------------------------------------------------
+
+
+def as_memory_map(table, folder):
+    np.save(folder / "table.npy", table)
+    return np.load(folder / "table.npy", mmap_mode="r")
+
+
+def as_read_only(table):
+    table = table.copy()
+    table.flags.writeable = False
+    return table
+
+
+FORMS = {
+    "float64": lambda x: x,
+    "float32": lambda x: x.astype(np.float32),
+    "float16": lambda x: x.astype(np.float16),
+    "longdouble": lambda x: x.astype(np.longdouble),
+    "int64": lambda x: x.astype(np.int64),
+    "int8": lambda x: x.astype(np.int8),
+    "uint16": lambda x: x.astype(np.uint16),
+    "bool": lambda x: x > 60,
+    "big-endian": lambda x: x.astype(">f8"),
+    "big-endian int": lambda x: x.astype(">i4"),
+    "object": lambda x: x.astype(object),
+    "Fortran": np.asfortranarray,
+    "strided": lambda x: np.repeat(np.repeat(x, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda x: x[::-1, ::-1],
+    "read-only": as_read_only,
+    "broadcast": lambda x: np.broadcast_to(x[0], x.shape),
+}
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_any_real_table_reaches_the_kernels(rng, form, shifted):
+    table = FORMS[form](rng.uniform(0, 120, (50, 3)))
+    checked = check_table(table)
+    assert checked is table or form == "object"
+    center, scale = (np.array([1.0, 2.0, 3.0]), np.array([0.5, 2.0, 3.0])) if shifted else (None, None)
+    ((x, weights),) = Samples(checked, center=center, scale=scale).chunks()
+    expected = table.astype(np.float64)
+    if shifted:
+        expected = (expected - center) / scale
+    assert weights is None
+    assert x.dtype == np.float64
+    assert x.flags.c_contiguous
+    np.testing.assert_array_equal(x, expected.T)
+
+
+def test_a_memory_map_reaches_the_kernels(rng, tmp_path):
+    table = rng.standard_normal((50, 3))
+    mapped = check_table(as_memory_map(table, tmp_path))
+    ((x, _),) = Samples(mapped).chunks()
+    np.testing.assert_array_equal(x, table.T)
+
+
+def test_lists_are_taken():
+    np.testing.assert_array_equal(check_table([[1, 2], [3, 4.5]]), [[1.0, 2.0], [3.0, 4.5]])
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [[1, 0, 2], (0.5, 0.5, 0.0), np.ones(3, np.float32), np.array([True, False, True])])
+def test_weights_are_taken(weights):
+    checked = check_weights(weights, 3)
+    assert checked.dtype == np.float64
+    np.testing.assert_array_equal(checked, weights)
+
+
+@pytest.mark.parametrize("weights", [np.arange(10.0)[::2], np.arange(5.0)[::-1], np.broadcast_to(2.0, (5,))])
+def test_weights_of_any_layout_reach_the_kernels(rng, weights):
+    parameters = random_mixture(rng, 2, 3, 1)
+    x = random_rows(rng, parameters, 5)
+    expected = accumulate(parameters, Samples(x, weights=np.array(weights)))
+    np.testing.assert_array_equal(accumulate(parameters, Samples(x, weights=check_weights(weights, 5))), expected)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        (["a", "b", "c"], TypeError, "sample_weight must hold real numbers"),
+        (np.array([1.0, "x", 2.0], dtype=object), TypeError, "sample_weight must hold real numbers"),
+        (np.ones(3) * 1j, TypeError, "sample_weight must hold real numbers"),
+        (np.ones(2), ValueError, r"sample_weight has shape \(2,\), but X has 3 rows; pass one weight per row"),
+        (np.ones((3, 1)), ValueError, r"sample_weight has shape \(3, 1\), but X has 3 rows"),
+        (1.0, ValueError, r"sample_weight has shape \(\), but X has 3 rows"),
+        ([1, -1, 2], ValueError, r"finite and not negative, got -1.0 in row 1 \(from 0\)"),
+        ([1, 2, np.nan], ValueError, r"finite and not negative, got nan in row 2 \(from 0\)"),
+        ([np.inf, 2, 1], ValueError, r"finite and not negative, got inf in row 0 \(from 0\)"),
+        ([0, 0, 0], ValueError, "sample_weight is 0 in every row"),
+    ],
+)
+def test_wrong_weights_are_refused(weights, error, message):
+    with pytest.raises(error, match=message):
+        check_weights(weights, 3)
+
+
+# ---- rows, columns, coordinates --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pieces(rng):
+    """A table, and keyword arguments that take some rows and columns of it in new coordinates."""
+    return rng.standard_normal((60, 5)), {
+        "weights": rng.uniform(0, 2, 60),
+        "rows": np.array([3, 59, 3, 0, 17]),
+        "columns": np.array([4, 0]),
+        "center": np.array([0.5, -1.0]),
+        "scale": np.array([2.0, 0.25]),
+    }
+
+
+def test_rows_columns_center_and_scale(pieces):
+    table, how = pieces
+    samples = Samples(table, **how)
+    ((x, w),) = samples.chunks()
+    np.testing.assert_array_equal(x.T, (table[how["rows"]][:, [4, 0]] - how["center"]) / how["scale"])
+    np.testing.assert_array_equal(w, how["weights"][how["rows"]])
+    assert (samples.n_rows, samples.n_features) == (5, 2)
+    assert samples.total_weight == pytest.approx(w.sum(), rel=1e-15)
+    assert samples.log_jacobian == pytest.approx(-w.sum() * np.log(0.5), rel=1e-14)
+
+
+def test_a_subset_is_the_same_rows(pieces):
+    table, how = pieces
+    whole = Samples(table, **how)
+    part = whole.subset(np.array([4, 1]))
+    ((x, w),), ((all_x, all_w),) = part.chunks(), whole.chunks()
+    np.testing.assert_array_equal(x, all_x[:, [4, 1]])
+    np.testing.assert_array_equal(w, all_w[[4, 1]])
+    assert (part.n_rows, part.n_features) == (2, 2)
+    assert part.total_weight == pytest.approx(w.sum(), rel=1e-15)
+
+
+def test_a_subset_of_all_rows_and_a_subset_of_a_subset(rng):
+    table = rng.standard_normal((20, 2))
+    part = Samples(table).subset(np.arange(5, 15)).subset(np.array([9, 0]))
+    ((x, w),) = part.chunks()
+    np.testing.assert_array_equal(x.T, table[[14, 5]])
+    assert (w, part.total_weight, part.log_jacobian) == (None, 2.0, 0.0)
+
+
+def test_the_jacobian_gives_back_the_log_likelihood_of_the_table(rng):
+    parameters = random_mixture(rng, 2, 3, 1)
+    table, w = random_rows(rng, parameters, 100), rng.uniform(0, 2, 100)
+    center, scale = rng.standard_normal(3), rng.uniform(0.1, 10, 3)
+    scaled = parameters.copy()
+    scaled.means[:] = (parameters.means - center) / scale
+    scaled.loadings[:] /= scale
+    scaled.uniquenesses[:] /= scale**2
+    samples = Samples(table, weights=w, center=center, scale=scale)
+    in_scaled = accumulate(scaled, samples)[0] + samples.log_jacobian
+    assert in_scaled == pytest.approx(accumulate(parameters, Samples(table, weights=w))[0], rel=1e-12)
+
+
+# ---- passes ----------------------------------------------------------------------------------------------------------
+
+
+def accumulate(parameters, samples):
+    statistics = Statistics(parameters)
+    samples.accumulate(Evaluator(parameters), statistics)
+    return statistics.buffer
+
+
+def test_accumulate_starts_anew(rng):
+    parameters = random_mixture(rng, 2, 3, 1)
+    samples, statistics = Samples(random_rows(rng, parameters, 100)), Statistics(parameters)
+    for _ in range(2):
+        samples.accumulate(Evaluator(parameters), statistics)
+    np.testing.assert_array_equal(statistics.buffer, accumulate(parameters, samples))
+    assert statistics.log_likelihood == statistics.buffer[0]
+    assert statistics.soft_counts.sum() == pytest.approx(100, rel=1e-13)
+
+
+@pytest.fixture(scope="module")
+def long_table():
+    """Parameters, a table of more values than are kept from pass to pass, row weights."""
+    rng = np.random.default_rng(0)
+    parameters = random_mixture(rng, 2, 4, [1, 3])
+    table = random_rows(rng, parameters, (1 << 18) + 1000)
+    assert table.size > 1 << 20
+    return parameters, table, rng.uniform(0, 2, len(table))
+
+
+def test_a_long_table_comes_in_chunks(long_table):
+    _, table, w = long_table
+    center, scale = np.arange(4.0), np.array([1.0, 2.0, 4.0, 8.0])
+    chunks = list(Samples(table, weights=w, center=center, scale=scale).chunks())
+    assert len(chunks) > 1
+    np.testing.assert_array_equal(np.concatenate([x for x, _ in chunks], axis=1), ((table - center) / scale).T)
+    np.testing.assert_array_equal(np.concatenate([w for _, w in chunks]), w)
+
+
+def test_chunks_and_one_chunk_give_the_same_statistics(long_table):
+    parameters, table, w = long_table
+    mixture, statistics = Evaluator(parameters), Statistics(parameters)
+    _statistics.accumulate(
+        np.ascontiguousarray(table.T), w, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
+    )
+    got = accumulate(parameters, Samples(table, weights=w))
+    assert relative_error(got, statistics.buffer) < 1e-12
+
+
+def test_chunks_of_some_rows_of_a_long_table(long_table):
+    _, table, w = long_table
+    rows = np.concatenate([np.arange(len(table))[::-1], np.arange(500)])
+    chunks = list(Samples(table, weights=w, rows=rows, columns=np.array([3, 1, 1, 0])).chunks())
+    assert len(chunks) > 1
+    np.testing.assert_array_equal(np.concatenate([x for x, _ in chunks], axis=1), table[rows][:, [3, 1, 1, 0]].T)
+    np.testing.assert_array_equal(np.concatenate([w for _, w in chunks]), w[rows])
+
+
+def test_labels_of_a_long_table(long_table):
+    parameters, table, _ = long_table
+    some = np.arange(0, len(table), 997)
+    labels = Samples(table).labels(parameters)
+    assert labels.shape == (len(table),)
+    expected = reference.log_joint(table[some], parameters.components()).argmax(axis=1)
+    np.testing.assert_array_equal(labels[some], expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_match_dense_algebra(rng, weighted):
+    parameters = random_mixture(rng, 3, 4, [0, 1, 2])
+    x, w = random_rows(rng, parameters, 400), rng.uniform(0, 2, 400) if weighted else None
+    moments = Samples(x, weights=w).moments(parameters)
+    h = reference.weighted_responsibilities(x, w, parameters.components())
+    assert relative_error(moments.soft_counts, h.sum(axis=0)) < 1e-12
+    for k in range(3):
+        mean = np.average(x, axis=0, weights=h[:, k])
+        covariance = (h[:, [k]] * (x - mean)).T @ (x - mean) / h[:, k].sum()
+        assert relative_error(moments.means[k], mean, np.abs(x).max()) < 1e-12
+        assert relative_error(moments.covariances[k], covariance) < 1e-12
+        np.testing.assert_array_equal(moments.covariances[k], moments.covariances[k].T)
+
+
+def test_moments_of_an_empty_component_are_finite(rng):
+    parameters = random_mixture(rng, 2, 3, 1)
+    x = random_rows(rng, parameters, 50)
+    parameters.weights[:] = [1.0, 0.0]
+    moments = Samples(x).moments(parameters)
+    assert moments.soft_counts[1] == 0
+    np.testing.assert_array_equal(moments.means[1], parameters.means[1])
+    assert np.isfinite(moments.covariances).all()
+    assert np.isfinite(Samples(x).kurtosis_z(parameters)).all()

@@ -1,0 +1,368 @@
+"""Sufficient statistics and scatter matrices against dense algebra, and their additivity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from reference import random_mixture, random_rows, relative_error
+
+from amofa import _statistics
+from amofa.parameters import Evaluator, Statistics
+
+TOLERANCE = 1e-12
+
+# K, d, factors of each component, n, as in test_posterior.
+SHAPES = [
+    (1, 1, [0], 1),
+    (1, 1, [2], 300),
+    (2, 3, [0, 0], 257),
+    (3, 4, [4, 5, 7], 511),
+    (3, 4, [0, 1, 2], 300),
+    (3, 16, [1, 0, 2], 512),
+    (20, 3, [0, 1, 2, 3] * 5, 700),
+    (3, 100, [0, 1, 12], 300),
+]
+
+
+def row_weights(rng, n, kind):
+    """None, random weights, or random ones with zeros among them."""
+    if kind == "none":
+        return None
+    weights = rng.uniform(0.0, 3.0, n)
+    if kind == "zeros":
+        weights[rng.random(n) < 0.5] = 0.0
+    return weights
+
+
+def accumulate(parameters, x, weights=None):
+    """The statistics buffer of rows x (n, d)."""
+    mixture, statistics = Evaluator(parameters), Statistics(parameters)
+    _statistics.accumulate(
+        np.ascontiguousarray(x.T), weights, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
+    )
+    return statistics.buffer
+
+
+def by_name(buffer, expected):
+    """The buffer cut into arrays of the expected shapes, in the expected order."""
+    ends = np.cumsum([a.size for a in expected.values()])
+    assert len(buffer) == ends[-1]
+    parts = np.split(buffer, ends[:-1])
+    return {name: part.reshape(a.shape) for (name, a), part in zip(expected.items(), parts, strict=True)}
+
+
+def accumulate_scatter(parameters, x, weights=None):
+    """Soft counts, first moments and the lower triangles of the scatter matrices of rows x."""
+    K, d = parameters.means.shape
+    mixture = Evaluator(parameters)
+    counts, first, scatter = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
+    _statistics.accumulate_scatter(
+        np.ascontiguousarray(x.T), weights, parameters.offsets, mixture.prepared, counts, first, scatter, mixture.work
+    )
+    return counts, first, scatter
+
+
+def worst_error(buffer, expected):
+    """Largest error of any sum, relative to the largest of its kind, but at least 1."""
+    got = by_name(buffer, expected)
+    return max(relative_error(got[name], a, max(1.0, np.abs(a).max(initial=0))) for name, a in expected.items())
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["none", "random", "zeros"])
+@pytest.mark.parametrize(("K", "d", "factors", "n"), SHAPES)
+def test_statistics_match_dense_algebra(rng, K, d, factors, n, kind):
+    parameters = random_mixture(rng, K, d, factors)
+    x, weights = random_rows(rng, parameters, n), row_weights(rng, n, kind)
+    expected = reference.statistics(x, weights, parameters.components())
+    assert worst_error(accumulate(parameters, x, weights), expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ["none", "random", "zeros"])
+@pytest.mark.parametrize(("K", "d", "factors", "n"), SHAPES)
+def test_scatter_matches_dense_algebra(rng, K, d, factors, n, kind):
+    parameters = random_mixture(rng, K, d, factors)
+    x, weights = random_rows(rng, parameters, n), row_weights(rng, n, kind)
+    mixture = parameters.components()
+    counts, first, scatter = accumulate_scatter(parameters, x, weights)
+    expected = reference.statistics(x, weights, mixture)
+    assert relative_error(counts, expected["soft_counts"], n) < TOLERANCE
+    assert relative_error(first, expected["first"], max(1.0, np.abs(expected["first"]).max())) < TOLERANCE
+    dense = reference.scatter(x, weights, mixture)
+    assert relative_error(scatter, np.tril(dense), max(1.0, dense.max())) < TOLERANCE
+
+
+def test_ill_conditioned_components_have_the_same_moments(rng):
+    # The distance is taken from residuals here, which uses the deviations up: they must be made anew.
+    parameters = random_mixture(rng, 2, 5, [2, 3], spread=50.0)
+    parameters.uniquenesses[:] *= 1e-6
+    x = random_rows(rng, parameters, 300)
+    expected = reference.statistics(x, None, parameters.components())
+    got = by_name(accumulate(parameters, x), expected)
+    for name in ("soft_counts", "first", "second"):
+        assert relative_error(got[name], expected[name]) < TOLERANCE
+    assert relative_error(got["cross"], expected["cross"]) < 1e-8  # the dense inverse is no better
+
+
+def test_one_row_by_hand():
+    # Sigma = [[2, 1], [1, 2]]; capacitance 3, W = (1, 1) / sqrt 3; e = (1, 0).
+    parameters = random_mixture(np.random.default_rng(0), 1, 2, 1)
+    parameters.means[:], parameters.loadings[:], parameters.uniquenesses[:] = 0, 1, 1
+    log_density = -np.log(2 * np.pi) - 0.5 * np.log(3) - 1 / 3
+    expected = 3 * np.array([log_density, 0, 1, 1, 0, 1, 0, 1 / np.sqrt(3), 0])
+    got = accumulate(parameters, np.array([[1.0, 0.0]]), np.array([3.0]))
+    np.testing.assert_allclose(got, expected, rtol=1e-15, atol=1e-15)
+
+
+def test_soft_counts_sum_to_the_total_weight(rng):
+    parameters = random_mixture(rng, 5, 3, 1)
+    x, weights = random_rows(rng, parameters, 1000), rng.uniform(0, 2, 1000)
+    assert accumulate(parameters, x, weights)[2:7].sum() == pytest.approx(weights.sum(), rel=1e-13)
+
+
+def test_entropy_is_highest_where_components_coincide(rng):
+    parameters = random_mixture(rng, 4, 3, 1)
+    for k in range(1, 4):
+        parameters.means[k], parameters.uniquenesses[k] = parameters.means[0], parameters.uniquenesses[0]
+        parameters.loadings[k] = parameters.loadings[0]
+    parameters.weights[:] = 0.25
+    assert accumulate(parameters, random_rows(rng, parameters, 100))[1] == pytest.approx(100 * np.log(4), rel=1e-13)
+
+
+def test_entropy_is_only_computed_if_asked_for(rng):
+    parameters = random_mixture(rng, 3, 2, 1)
+    x, mixture, statistics = random_rows(rng, parameters, 300), Evaluator(parameters), Statistics(parameters)
+    _statistics.accumulate(
+        np.ascontiguousarray(x.T), None, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work, False
+    )
+    expected = accumulate(parameters, x)
+    assert expected[1] > 0
+    expected[1] = 0
+    np.testing.assert_array_equal(statistics.buffer, expected)
+
+
+# ---- additivity ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def problem(rng):
+    """Parameters, rows and row weights."""
+    parameters = random_mixture(rng, 3, 5, [0, 1, 3])
+    return parameters, random_rows(rng, parameters, 900), rng.uniform(0, 2, 900)
+
+
+def assert_same(a, b):
+    assert relative_error(a, b) < 1e-13
+
+
+def all_sums(parameters, x, weights=None):
+    """Statistics and scatter in one array."""
+    return np.concatenate(
+        [accumulate(parameters, x, weights), *(a.ravel() for a in accumulate_scatter(parameters, x, weights))]
+    )
+
+
+@pytest.mark.parametrize("cut", [0, 1, 256, 450, 899, 900])
+def test_two_parts_add_up_to_the_whole(problem, cut):
+    parameters, x, w = problem
+    parts = all_sums(parameters, x[:cut], w[:cut]) + all_sums(parameters, x[cut:], w[cut:])
+    assert_same(parts, all_sums(parameters, x, w))
+
+
+def test_sums_are_added_to_what_is_there(problem):
+    parameters, x, w = problem
+    mixture, statistics = Evaluator(parameters), Statistics(parameters)
+    for _ in range(2):
+        _statistics.accumulate(
+            np.ascontiguousarray(x.T), w, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
+        )
+    assert_same(statistics.buffer, 2 * accumulate(parameters, x, w))
+
+
+def test_weight_one_is_no_weight(problem):
+    parameters, x, _ = problem
+    assert_same(all_sums(parameters, x, np.ones(len(x))), all_sums(parameters, x))
+
+
+def test_weight_two_is_the_row_twice(problem):
+    parameters, x, _ = problem
+    assert_same(all_sums(parameters, x, np.full(len(x), 2.0)), all_sums(parameters, np.concatenate([x, x])))
+
+
+def test_weight_zero_is_absence(problem):
+    parameters, x, w = problem
+    w[::3] = 0.0
+    assert_same(all_sums(parameters, x, w), all_sums(parameters, x[w > 0], w[w > 0]))
+
+
+@pytest.mark.parametrize("value", [1e10, 1e200])
+def test_weight_zero_is_absence_however_far_the_row(problem, value):
+    parameters, x, w = problem
+    w[::3], x[::3] = 0.0, value
+    assert_same(all_sums(parameters, x, w), all_sums(parameters, x[w > 0], w[w > 0]))
+
+
+def test_the_order_of_rows_does_not_matter(rng, problem):
+    parameters, x, w = problem
+    order = rng.permutation(len(x))
+    assert_same(all_sums(parameters, x[order], w[order]), all_sums(parameters, x, w))
+
+
+def test_no_rows_add_nothing(problem):
+    parameters, x, w = problem
+    assert not all_sums(parameters, x[:0]).any()
+    assert not all_sums(parameters, x[:0], w[:0]).any()
+
+
+# ---- far rows, offsets -----------------------------------------------------------------------------------------------
+
+
+def test_a_large_offset_costs_no_digit(problem):
+    parameters, x, w = problem
+    x = np.round(x * 1024) / 1024  # a grid on which the shift is exact
+    parameters.means[:] = np.round(parameters.means * 1024) / 1024
+    shifted = parameters.copy()
+    shifted.means[:] += 2.0**30
+    np.testing.assert_array_equal(all_sums(shifted, x + 2.0**30, w), all_sums(parameters, x, w))
+
+
+def test_a_row_whose_squares_overflow(problem):
+    parameters, x, _ = problem
+    x[5] = 1e200
+    got = accumulate(parameters, x)
+    without = accumulate(parameters, np.delete(x, 5, axis=0))
+    assert got[0] == -np.inf
+    assert got[1] == pytest.approx(without[1], rel=1e-12)
+    assert_same(got[2:5], without[2:5] + parameters.weights)
+
+
+def test_rows_far_away_leave_finite_sums(problem):
+    parameters, x, w = problem
+    x[::7] *= 1e6
+    assert np.isfinite(all_sums(parameters, x, w)).all()
+
+
+def test_a_component_of_weight_zero_collects_nothing(problem):
+    parameters, x, w = problem
+    parameters.weights[:] = [0.5, 0.0, 0.5]
+    expected = reference.statistics(x, w, parameters.components())
+    got = by_name(accumulate(parameters, x, w), expected)
+    assert np.isfinite(got["log_likelihood"]).all()
+    assert np.isfinite(got["entropy"]).all()
+    for name in ("soft_counts", "first", "second"):
+        assert not got[name][1].any()
+    assert not got["cross"][0].any()
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def read_only(a):
+    a = np.array(a)
+    a.flags.writeable = False
+    return a
+
+
+def arguments(**changes):
+    """Valid arguments of both functions for K = 2, d = 3, factors (1, 2), n = 5, with changes."""
+    parameters = random_mixture(np.random.default_rng(0), 2, 3, [1, 2])
+    mixture = Evaluator(parameters)
+    valid = {
+        "x": np.ones((3, 5)),
+        "row_weights": np.ones(5),
+        "offsets": parameters.offsets,
+        "prepared": mixture.prepared,
+        "statistics": Statistics(parameters).buffer,
+        "soft_counts": np.zeros(2),
+        "first": np.zeros((2, 3)),
+        "scatter": np.zeros((2, 3, 3)),
+        "work": mixture.work,
+    }
+    return valid | changes
+
+
+def call(function, arguments):
+    """Call with those of the arguments that the function has."""
+    sums = ("statistics",) if function == "accumulate" else ("soft_counts", "first", "scatter")
+    names = ("x", "row_weights", "offsets", "prepared", *sums, "work")
+    getattr(_statistics, function)(**{name: arguments[name] for name in names})
+
+
+FUNCTIONS = ["accumulate", "accumulate_scatter"]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_input_may_be_read_only(function):
+    valid = arguments()
+    call(function, valid | {name: read_only(valid[name]) for name in ("x", "row_weights", "offsets", "prepared")})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": np.ones((4, 5))}, "prepared has the wrong length"),
+        ({"x": np.ones((0, 5))}, "prepared has the wrong length"),
+        ({"x": np.ones((3, 6))}, "row_weights must have one entry per row"),
+        ({"x": np.ones((5, 3)).T}, "not C-contiguous"),
+        ({"x": np.ones((3, 5), np.float32)}, "dtype mismatch"),
+        ({"row_weights": np.ones(4)}, "row_weights must have one entry per row"),
+        ({"row_weights": np.ones(10)[::2]}, "not C-contiguous"),
+        ({"offsets": np.array([0, 1])}, "prepared has the wrong length"),
+        ({"offsets": np.array([], np.intp)}, "offsets must start with 0"),
+        ({"offsets": np.array([0, 4, 3])}, "offsets must not decrease"),
+        ({"prepared": np.ones(5)}, "prepared has the wrong length"),
+        ({"work": np.ones(5)}, "work is too short"),
+    ],
+)
+def test_wrong_input_is_refused(function, changes, message):
+    with pytest.raises(ValueError, match=message):
+        call(function, arguments(**changes))
+
+
+@pytest.mark.parametrize(
+    ("function", "changes", "message"),
+    [
+        ("accumulate", {"statistics": np.zeros(7)}, "statistics has the wrong length"),
+        ("accumulate", {"statistics": read_only(arguments()["statistics"])}, "read-only"),
+        ("accumulate_scatter", {"soft_counts": np.zeros(3)}, "soft_counts, first and scatter must have shapes"),
+        ("accumulate_scatter", {"first": np.zeros((3, 3))}, "soft_counts, first and scatter must have shapes"),
+        ("accumulate_scatter", {"first": np.zeros((2, 2))}, "soft_counts, first and scatter must have shapes"),
+        ("accumulate_scatter", {"scatter": np.zeros((1, 3, 3))}, "soft_counts, first and scatter must have shapes"),
+        ("accumulate_scatter", {"scatter": np.zeros((2, 2, 3))}, "soft_counts, first and scatter must have shapes"),
+        ("accumulate_scatter", {"scatter": np.zeros((2, 3, 4))}, "soft_counts, first and scatter must have shapes"),
+        ("accumulate_scatter", {"scatter": read_only(np.zeros((2, 3, 3)))}, "read-only"),
+    ],
+)
+def test_wrong_output_is_refused(function, changes, message):
+    with pytest.raises(ValueError, match=message):
+        call(function, arguments(**changes))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_none_is_refused_but_for_row_weights(function):
+    call(function, arguments(row_weights=None))
+    for name in ("x", "offsets", "prepared", "work"):
+        with pytest.raises(TypeError, match=f"'{name}' must not be None"):
+            call(function, arguments(**{name: None}))
+
+
+@pytest.mark.parametrize("name", ["statistics", "soft_counts", "first", "scatter"])
+def test_none_is_refused_for_sums(name):
+    with pytest.raises(TypeError, match=f"'{name}' must not be None"):
+        call("accumulate" if name == "statistics" else "accumulate_scatter", arguments(**{name: None}))
+
+
+def test_statistics_size():
+    assert _statistics.statistics_size(np.array([0, 1, 3]), 3) == 2 + 2 + 2 * 2 * 3 + 3 * 3
+    for offsets, d, message in (
+        ([], 3, "start with 0"),
+        ([0], 3, "start with 0"),
+        ([0, 2, 1], 3, "not decrease"),
+        ([0, 1], 0, "n_features must be positive"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _statistics.statistics_size(np.array(offsets, np.intp), d)

@@ -1,0 +1,389 @@
+"""Tables in files: what is read, what is refused and in which words, and round trips."""
+
+import io
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from amofa.tables import read_table, write_table
+
+ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The function file(name, content): the path, as str, of a new file."""
+
+    def make(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return make
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """The function stdin(content): what standard input holds."""
+
+    def fill(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+
+    return fill
+
+
+def refusal(source, **options):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the callers compare the whole message
+        read_table(source, **options)
+    return str(caught.value).replace(source, "FILE")
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", "1,2.5,-3\n4,5e-3,6\n"),
+        ("x.csv", "1;2.5;-3\n4;5e-3;6\n"),
+        ("x.csv", "1\t2.5\t-3\n4\t5e-3\t6\n"),
+        ("x.CSV", " 1 , 2.5, -3\r\n\r\n4,5e-3,6\r\n\r\n"),
+        ("x.csv", '"1","2.5","-3"\n4,5e-3,6'),
+        ("x.csv", "# made by hand\n\n# 2026\n1,2.5,-3\n4,5e-3,6\n"),
+        ("x.csv", "\ufeff1,2.5,-3\n4,5e-3,6\n"),
+        ("x.tsv", "1\t2.5\t-3\n4\t5e-3\t6\n"),
+        ("x.tab", "1\t2.5\t-3\n4\t5e-3\t6\n"),
+        ("x.txt", "1 2.5 -3\n4 5e-3 6\n"),
+        ("x.dat", "   1  2.5   -3  \n   \n  4\t5e-3 6\n"),
+        ("x", "1,2.5,-3\n4,5e-3,6\n"),
+    ],
+)
+def test_text_without_header(file, name, content):
+    table = read_table(file(name, content))
+    np.testing.assert_array_equal(table.values, ROWS)
+    assert table.values.dtype == np.float64
+    assert table.names is None
+    assert table.weights is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "names"),
+    [
+        ("x.csv", "a,b,c\n1,2.5,-3\n4,5e-3,6\n", ("a", "b", "c")),
+        ("x.csv", "\ufeffa, b ,c\n\n1,2.5,-3\n4,5e-3,6\n", ("a", "b", "c")),
+        ("x.csv", '# note\n"a, first";b;"c;d"\n1;2.5;-3\n4;5e-3;6\n', ("a, first", "b", "c;d")),
+        ("x.csv", "2001,2002,year\n1,2.5,-3\n4,5e-3,6\n", ("2001", "2002", "year")),
+        ("x.csv", ",b,Na\n1,2.5,-3\n4,5e-3,6\n", ("", "b", "Na")),
+        ("x.csv", '"two\nlines",b,c\n1,2.5,-3\n4,5e-3,6\n', ("two\nlines", "b", "c")),
+        ("x.tsv", "a b\tc, d\te\n1\t2.5\t-3\n4\t5e-3\t6\n", ("a b", "c, d", "e")),
+        ("x.txt", '"a b"  c d\n1 2.5 -3\n4 5e-3 6\n', ("a b", "c", "d")),
+        ("x.txt", "größe b c\n1 2.5 -3\n4 5e-3 6\n", ("größe", "b", "c")),
+    ],
+)
+def test_text_with_header(file, name, content, names):
+    table = read_table(file(name, content))
+    np.testing.assert_array_equal(table.values, ROWS)
+    assert table.names == names
+
+
+def test_one_column_of_several_words(file):
+    table = read_table(file("x.csv", "height in cm\n1\n2\n"))
+    assert table.names == ("height in cm",)
+    assert table.values.tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize(("delimiter", "content"), [("|", "1|2\n"), (" ", "1  2\n"), ("\t", "1\t2\n"), (":", "1:2\n")])
+def test_given_delimiter(file, delimiter, content):
+    assert read_table(file("x.csv", content), delimiter=delimiter).values.tolist() == [[1.0, 2.0]]
+
+
+def test_standard_input(stdin):
+    stdin("\ufeffa,b\r\n1,2\r\n")
+    table = read_table("-")
+    assert table.values.tolist() == [[1.0, 2.0]]
+    assert table.names == ("a", "b")
+
+
+def test_standard_input_is_named_in_errors(stdin):
+    stdin("1,2\n3,x\n")
+    with pytest.raises(ValueError, match=r"^standard input, line 2, column 1 \(from 0\): 'x' is not a number$"):
+        read_table("-")
+
+
+def test_closed_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="standard input is closed"):
+        read_table("-")
+
+
+def test_numbers_keep_all_their_digits(file, rng):
+    values = rng.normal(size=(50, 3)) * 10.0 ** rng.integers(-300, 300, (50, 3))
+    text = "\n".join(",".join(map(repr, row)) for row in values.tolist())
+    assert read_table(file("x.csv", text)).values.tobytes() == values.tobytes()
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+IRIS = "id,width,kind,length\n7,3.5,setosa,1.4\n8,3.2,,5.1\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["length", "width"], [[1.4, 3.5], [5.1, 3.2]]),
+        (["3", "id"], [[1.4, 7.0], [5.1, 8.0]]),
+        (["0-1", "3"], [[7.0, 3.5, 1.4], [8.0, 3.2, 5.1]]),
+        (["1-1"], [[3.5], [3.2]]),
+    ],
+)
+def test_columns_of_text(file, columns, expected):
+    table = read_table(file("x.csv", IRIS), columns=columns)
+    assert table.values.tolist() == expected
+
+
+def test_names_of_chosen_columns(file):
+    assert read_table(file("x.csv", IRIS), columns=["3", "id"]).names == ("length", "id")
+
+
+def test_a_name_goes_before_a_number(file):
+    assert read_table(file("x.csv", "1,x,1-2\n5,6,7\n"), columns=["1", "1-2"]).values.tolist() == [[5.0, 7.0]]
+
+
+def test_other_columns_may_hold_text_of_any_kind(file):
+    content = 'a,b,c\n1,"x, y\nz",2\n3,größe,4\n5,"",6\n'
+    assert read_table(file("x.csv", content), columns=["a", "c"]).values.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_weights_are_set_apart(file):
+    table = read_table(file("x.csv", IRIS), columns=["length"], weights="id")
+    assert (table.values.tolist(), table.weights.tolist(), table.names) == ([[1.4], [5.1]], [7.0, 8.0], ("length",))
+
+
+def test_all_columns_but_the_weights(file, tmp_path):
+    table = read_table(file("x.csv", "a,w,b\n1,2,3\n"), weights="w")
+    assert (table.values.tolist(), table.weights.tolist(), table.names) == ([[1.0, 3.0]], [2.0], ("a", "b"))
+    np.save(tmp_path / "x.npy", [[1, 2, 3]])
+    table = read_table(str(tmp_path / "x.npy"), weights="1")
+    assert (table.values.tolist(), table.weights.tolist(), table.names) == ([[1, 3]], [2], None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"columns": ["wide"]},
+            "FILE has no column 'wide'; columns are numbered from 0 to 3 and named id, width, kind, length",
+        ),
+        (
+            {"columns": ["4"]},
+            "FILE has no column 4; columns are numbered from 0 to 3 and named id, width, kind, length",
+        ),
+        ({"columns": ["2-1"]}, "FILE has no column 2-1; columns are numbered"),
+        ({"columns": ["-1"]}, "FILE has no column '-1'; columns are numbered"),
+        ({"columns": ["0", "id"]}, "column 0 (from 0) of FILE is chosen twice"),
+        ({"weights": "w"}, "FILE has no column 'w'; columns are numbered"),
+        ({"weights": "0-1"}, "weights must be one column, got '0-1'"),
+        ({"columns": ["kind"]}, "FILE, line 2, column 'kind': 'setosa' is not a number"),
+        ({"columns": ["id"], "weights": "kind"}, "FILE, line 2, column 'kind': 'setosa' is not a number"),
+        ({"columns": ["id"], "n_features": 2}, "FILE has 1 columns, but the model was made for 2"),
+    ],
+)
+def test_refused_columns(file, options, message):
+    assert refusal(file("x.csv", IRIS), **options).startswith(message)
+
+
+def test_refused_columns_without_names(file, tmp_path):
+    assert refusal(file("x.csv", "1,2\n"), columns=["a"]) == "FILE has no column 'a'; columns are numbered from 0 to 1"
+    np.save(tmp_path / "x.npy", ROWS)
+    assert refusal(str(tmp_path / "x.npy"), columns=["3"]) == "FILE has no column 3; columns are numbered from 0 to 2"
+
+
+def test_a_name_of_two_columns(file):
+    message = "FILE has 2 columns 'a'; choose one by number"
+    assert refusal(file("x.csv", "a,b,a\n1,2,3\n"), columns=["a"]) == message
+
+
+def test_nothing_but_weights(file, tmp_path):
+    np.save(tmp_path / "x.npy", ROWS[:, :1])
+    for path in (file("x.csv", "1\n2\n"), str(tmp_path / "x.npy")):
+        assert refusal(path, weights="0") == "FILE has no column to use but that of the weights"
+
+
+# ---- what is wrong with a text ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", "a,b\n1,2\n3,\n", "FILE, line 3, column 'b': the value is missing"),
+        ("x.csv", "a,b\n1,2\n\n\n3,NA\n", "FILE, line 5, column 'b': the value is missing"),
+        ("x.csv", "a,b\n1,2\n3,nan\n", "FILE, line 3, column 'b': the value is missing"),
+        ("x.csv", "1,NA\n3,4\n", "FILE, line 1, column 1 (from 0): the value is missing"),
+        ("x.csv", "1,,3\n4,5,6\n", "FILE, line 1, column 1 (from 0): the value is missing"),
+        ("x.csv", "1,2\n3,four\n", "FILE, line 2, column 1 (from 0): 'four' is not a number"),
+        ("x.csv", "1,2\n3,1_0\n", "FILE, line 2, column 1 (from 0): '1_0' is not a number"),
+        ("x.csv", "1,2\n3,-inf\n", "FILE, line 2, column 1 (from 0): '-inf' is not a finite number"),
+        ("x.csv", "1,2\n3,1e999\n", "FILE, line 2, column 1 (from 0): '1e999' is not a finite number"),
+        ("x.csv", "a;b\n1,5;2\n", "FILE, line 2, column 'a': '1,5' is not a number"),
+        ("x.csv", f"1\n{'y' * 99}\n", f"FILE, line 2, column 0 (from 0): '{'y' * 40}' is not a number"),
+        ("x.csv", "1,2\n3,4\n5\n", "FILE, line 3: the number of values is 1, expected 2"),
+        ("x.csv", "a,b\n1,2\n3,4,5\n", "FILE, line 3: the number of values is 3, expected 2"),
+        ("x.csv", "a,b\n1,2,3\n", "FILE, line 2: the number of values is 3, expected 2"),
+        ("x.txt", "a b\n1 2\n\n3\n", "FILE, line 4: the number of values is 1, expected 2"),
+        ("x.tsv", "1\t2\n\t3\n", "FILE, line 2, column 0 (from 0): the value is missing"),
+        ("x.csv", "", "FILE holds no rows"),
+        ("x.csv", "\n# nothing\n\n", "FILE holds no rows"),
+        ("x.csv", "\na,b\n", "FILE holds no rows: line 2 is not all numbers, so it names the columns"),
+        ("x.csv", b"gr\xf6\xdfe\n1\n", "FILE is not UTF-8 text (invalid start byte); save it as UTF-8"),
+        ("x.csv", b"1\n" * 99999 + b"\xff\n", "FILE is not UTF-8 text (invalid start byte); save it as UTF-8"),
+        (
+            "x.csv",
+            f"a\n1\n{'y' * 200_000}\n",
+            "FILE is not a table in text form (field larger than field limit (131072))",
+        ),
+    ],
+)
+def test_refused_text(file, name, content, message):
+    assert refusal(file(name, content)) == message
+
+
+def test_ragged_lines_are_noticed_when_some_columns_are_chosen(file):
+    # The comma of an unquoted name would otherwise move the numbers behind it.
+    content = "name,a,b\nSmith,1,2\nSmith, John,3,4\n"
+    assert refusal(file("x.csv", content), columns=["a"]) == "FILE, line 3: the number of values is 4, expected 3"
+
+
+@pytest.mark.parametrize("delimiter", ["", "ab", "1", ".", "-", '"', "\n", "e"])
+def test_refused_delimiters(file, delimiter):
+    assert refusal(file("x.csv", "1\n"), delimiter=delimiter).startswith("delimiter must be one character")
+
+
+def test_missing_file_and_folder(tmp_path):
+    for name in ("no.csv", "no.npy", "no.npz"):
+        with pytest.raises(FileNotFoundError):
+            read_table(str(tmp_path / name))
+    for name in ("folder.csv", "folder.npy"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(IsADirectoryError):
+            read_table(str(tmp_path / name))
+
+
+# ---- numpy's files ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i2", "?"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy(tmp_path, dtype, order):
+    values = np.array(ROWS > 0 if dtype == "?" else ROWS, dtype=dtype, order=order)
+    np.save(tmp_path / "x.npy", values)
+    table = read_table(str(tmp_path / "x.npy"))
+    np.testing.assert_array_equal(table.values, values)
+    assert table.values.dtype == values.dtype
+    assert isinstance(table.values.base, np.memmap)
+    np.testing.assert_array_equal(read_table(str(tmp_path / "x.npy"), columns=["2", "0"]).values, values[:, [2, 0]])
+
+
+def test_npy_of_one_dimension_is_one_column(tmp_path):
+    np.save(tmp_path / "x.npy", [1.0, 2.0])
+    assert read_table(str(tmp_path / "x.npy")).values.tolist() == [[1.0], [2.0]]
+
+
+def test_npz(tmp_path):
+    path = str(tmp_path / "x.npz")
+    np.savez(path, X=ROWS, y=[0, 1])
+    np.testing.assert_array_equal(read_table(path).values, ROWS)
+    np.testing.assert_array_equal(read_table(path, key="X").values, ROWS)
+    assert read_table(path, key="y").values.tolist() == [[0], [1]]
+    assert refusal(path, key="z") == "FILE holds no array 'z'; choose one of its arrays by key: X, y"
+    np.savez(path, X=ROWS, Z=ROWS, y=[0, 1])
+    assert refusal(path) == "FILE holds several tables (X, Z); choose one of its arrays by key: X, Z, y"
+    np.savez(path, y=[0, 1])
+    assert refusal(path) == "FILE holds no table; choose one of its arrays by key: y"
+
+
+def test_refused_arrays(tmp_path):
+    path = str(tmp_path / "x.npy")
+    for values, message in (
+        (np.zeros((2, 2, 2)), "FILE holds an array of 3 dimensions; a table of rows and columns is needed"),
+        (np.float64(1), "FILE holds an array of 0 dimensions; a table of rows and columns is needed"),
+        (np.zeros((0, 2)), "FILE has shape (0, 2); at least one row and one column are needed"),
+        (np.array([["a"]]), "FILE has dtype <U1; a table of real numbers is needed: encode or drop other columns"),
+        (ROWS * 1j, "FILE is complex; "),
+        (np.where(ROWS > 5, np.nan, ROWS), "FILE has 1 value that is NaN or infinite, the first in row 1, column 2"),
+        (np.zeros(2, dtype=[("a", "f8"), ("b", "f8")]), "FILE has dtype [('a', '<f8'), ('b', '<f8')]; a table of"),
+    ):
+        np.save(path, values)
+        assert refusal(path).startswith(message)
+
+
+class Trap:
+    """Fails the test when it is unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+def test_nothing_is_unpickled(tmp_path, file):
+    trap = np.array([[Trap()]], dtype=object)
+    np.save(tmp_path / "x.npy", trap, allow_pickle=True)
+    np.savez(tmp_path / "x.npz", X=trap)
+    for path in (str(tmp_path / "x.npy"), str(tmp_path / "x.npz"), file("y.npy", pickle.dumps(Trap()))):
+        assert refusal(path).startswith("FILE cannot be read as .np")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_damaged_files(tmp_path, file, suffix):
+    whole = tmp_path / f"whole{suffix}"
+    np.save(whole, ROWS) if suffix == ".npy" else np.savez(whole, X=ROWS)
+    content = whole.read_bytes()
+    for part in (b"", content[:5], content[:40], content[:-8], b"1,2\n3,4\n"):
+        assert refusal(file(f"part{suffix}", part)).startswith(f"FILE cannot be read as {suffix} (")
+
+
+def test_options_of_other_files(file, tmp_path):
+    assert refusal(file("x.csv", "1\n"), key="X") == "FILE is not an .npz file, so there is no array 'X' to choose"
+    np.save(tmp_path / "x.npy", ROWS)
+    assert refusal(str(tmp_path / "x.npy"), delimiter=",") == "FILE is not a text file, so it has no delimiter"
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.tab", "x.txt", "x.npy"])
+@pytest.mark.parametrize("header", [True, False])
+def test_round_trip(tmp_path, rng, name, header):
+    path = str(tmp_path / name)
+    values = rng.normal(size=(40_000 if name == "x.csv" else 9, 2)) * 1e-7
+    write_table(path, {"a": values[:, 0], "b, c": values[:, 1]}, header=header)
+    table = read_table(path)
+    assert np.ascontiguousarray(table.values).tobytes() == values.tobytes()
+    assert table.names == (("a", "b, c") if header and name != "x.npy" else None)
+
+
+def test_written_text(tmp_path):
+    columns = {"label": np.array([1, 0]), 'p "0"': np.array([0.1, 1 / 3])}
+    write_table(str(tmp_path / "x.csv"), columns)
+    assert (tmp_path / "x.csv").read_bytes() == b'label,"p ""0"""\n1,0.1\n0,0.3333333333333333\n'
+    write_table(str(tmp_path / "x.tsv"), columns, header=False)
+    assert (tmp_path / "x.tsv").read_bytes() == b"1\t0.1\n0\t0.3333333333333333\n"
+
+
+def test_written_npy_keeps_one_column_as_it_is(tmp_path):
+    write_table(str(tmp_path / "x.npy"), {"label": np.array([1, 0])})
+    labels = np.load(tmp_path / "x.npy")
+    assert labels.dtype.kind == "i"
+    assert labels.tolist() == [1, 0]
+
+
+def test_no_rows_to_write(tmp_path):
+    write_table(str(tmp_path / "x.csv"), {"a": np.zeros(0)})
+    assert (tmp_path / "x.csv").read_text() == "a\n"
+
+
+def test_refused_output(tmp_path):
+    with pytest.raises(ValueError, match=r"x\.npz: tables are written as text \(\.csv, \.tsv\) or as \.npy"):
+        write_table(str(tmp_path / "x.npz"), {"a": np.zeros(1)})
+    with pytest.raises(FileNotFoundError):
+        write_table(str(tmp_path / "no" / "x.csv"), {"a": np.zeros(1)})
