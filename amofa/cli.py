@@ -316,8 +316,11 @@ def _one_or_list(kind: Callable[[str], float]) -> Callable[[str], float | list[f
 
 
 def _columns(text: str) -> list[str]:
-    columns = next(csv.reader([text], skipinitialspace=True))
-    if not all(columns) or not columns:
+    try:
+        columns = next(csv.reader([text], skipinitialspace=True))
+    except csv.Error:
+        columns = []
+    if not columns or not all(columns):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of columns with commas")
     return columns
 

@@ -61,8 +61,19 @@ class Fit:
     converged: bool
 
 
-def expectation_maximization(samples: Samples, start: Parameters, settings: Settings) -> Fit:
+def expectation_maximization(
+    samples: Samples, start: Parameters, settings: Settings, *, target: float = np.inf
+) -> Fit:
     """Run EM from `start` and return the iterate that the criterion likes best.
+
+    Parameters
+    ----------
+    samples : Samples
+    start : Parameters
+    settings : Settings
+    target : float, optional
+        A cost, in nats, above which the result is of no use: EM is given up when all iterations that are left, each
+        gaining as much as the last, would not come down to it.
 
     Returns
     -------
@@ -72,19 +83,23 @@ def expectation_maximization(samples: Samples, start: Parameters, settings: Sett
     state = _State(samples, start, settings)
     best, best_log_likelihood, best_cost = state.parameters.copy(), -np.inf, np.inf
     tolerance = settings.tol * samples.total_weight
-    previous, converged, iteration = np.inf, False, 0
-    while not converged and iteration < settings.max_iter:
-        iteration += 1
+    previous = np.inf
+    for iteration in range(1, settings.max_iter + 1):
         cost = state.expect()
         if cost < best_cost:
             if best.n_factors != state.parameters.n_factors:
                 best = state.parameters.copy()
             best.buffer[:] = state.parameters.buffer
             best_log_likelihood, best_cost = state.log_likelihood, cost
-        converged = iteration >= _FIRST_TEST and abs(previous - cost) < tolerance
+        gain = previous - cost
+        if iteration >= _FIRST_TEST:
+            if abs(gain) < tolerance:
+                return Fit(best, best_log_likelihood, best_cost, iteration, converged=True)
+            if gain > 0 and gain * (settings.max_iter - iteration) < cost - target:
+                break
         previous = cost
         state = state.maximize()
-    return Fit(best, best_log_likelihood, best_cost, iteration, converged)
+    return Fit(best, best_log_likelihood, best_cost, iteration, converged=False)
 
 
 class _State:

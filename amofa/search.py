@@ -203,7 +203,9 @@ class _Search:
         if not candidates:
             return None
         k = candidates[0]
-        fit = self.fit(add_factor(parameters, k, moments.covariances[k], self.settings.floor))
+        start = add_factor(parameters, k, moments.covariances[k], self.settings.floor)
+        # More factors raise the likelihood steadily, without the plateaus of a split: hopeless ones are seen early.
+        fit = expectation_maximization(self.samples, start, self.settings, target=self.current.cost)
         return Proposal("factor", k, fit, fit.n_iter)
 
     def splittable(self, moments: Moments, labels: NDArray[np.intp]) -> list[bool]:

@@ -108,7 +108,7 @@ cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *off
 # ---- preparation -----------------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil:
-    """Everything the E-step needs from the parameters. Returns 0, or 1 + the component whose capacitance is not finite.
+    """Everything the E-step needs from the parameters. Returns 0, or 1 + the component whose covariance is no covariance.
 
     Cost O(sum_k d p_k^2).
     """
@@ -137,6 +137,8 @@ cdef int prepare_component(
 
     for j in range(d):
         inverse[j] = 1.0 / psi[j]
+        if not 0.0 < inverse[j] < INFINITY:
+            return 1
         log_determinant += log(psi[j])
     if p:
         for j in range(d):

@@ -61,28 +61,28 @@ AMOFA_INLINE double amofa_exp(double x)
 }
 
 /*
- * log(x) for finite x >= 1, within 2 ulp: x = 2^k m with m in [1/sqrt 2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)),
- * whose odd series is exact to 1e-18 after eleven terms.
+ * log(x) and 1 / x for finite x >= 1, within 2 ulp: x = 2^k m with m in [1/sqrt 2, sqrt 2), log m = 2 artanh(t) with
+ * t = (m - 1) / (m + 1), and artanh(t) = t + t^3 p(t^2): p interpolates at seven Chebyshev nodes, with a relative error of
+ * 5e-18. Division is slow: both quotients come from one.
  */
-AMOFA_INLINE double amofa_log(double x)
+AMOFA_INLINE double amofa_log_and_inverse(double x, double *inverse)
 {
     const uint64_t b = amofa_bits(x);
     const uint64_t k = (b - UINT64_C(0x3FE6A09E667F3BCD)) >> 52; /* bits of sqrt(1/2) */
     const double m = amofa_from_bits(b - (k << 52));
     const double kd = amofa_from_bits(k | UINT64_C(0x4330000000000000)) - 4503599627370496.0; /* 2^52 */
-    const double s = (m - 1.0) / (m + 1.0);
-    const double z = s * s;
-    double p = 1.0 / 21.0;
-    p = p * z + 1.0 / 19.0;
-    p = p * z + 1.0 / 17.0;
-    p = p * z + 1.0 / 15.0;
-    p = p * z + 1.0 / 13.0;
-    p = p * z + 1.0 / 11.0;
-    p = p * z + 1.0 / 9.0;
-    p = p * z + 1.0 / 7.0;
-    p = p * z + 1.0 / 5.0;
-    p = p * z + 1.0 / 3.0;
-    return kd * 0.693147180369123816490 + (2.0 * s + (2.0 * s * z * p + kd * 1.90821492927058770002e-10));
+    const double u = 1.0 / (x * (m + 1.0));
+    const double t = (m - 1.0) * (u * x);
+    const double z = t * t;
+    double p = 0.07308292712444311;
+    p = p * z + 0.07665855309105386;
+    p = p * z + 0.09091444727837474;
+    p = p * z + 0.11111105565129939;
+    p = p * z + 0.14285714313001635;
+    p = p * z + 0.19999999999949722;
+    p = p * z + 0.3333333333333335;
+    *inverse = u * (m + 1.0);
+    return kd * 0.693147180369123816490 + (2.0 * t + (2.0 * t * z * p + kd * 1.90821492927058770002e-10));
 }
 
 /* A mixture that people plot: up to this many features and factors, everything about a row stays in registers. */
@@ -197,14 +197,25 @@ AMOFA_SIMD void amofa_log_joint(ptrdiff_t n, double constant, double *restrict d
         distance[i] = distance[i] < AMOFA_HUGE ? constant - 0.5 * distance[i] : -INFINITY;
 }
 
-/*
- * Log-sum-exp and softmax over the K components of every row.
- * log_joint (K, n) -> log_density (n) and responsibilities (K, n), which sum to 1. A row that is infinitely far from
- * every component has log density -inf and keeps the mixing weights as responsibilities.
- */
-AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *restrict log_joint, ptrdiff_t ld,
-                                       const double *restrict weights, double *restrict log_density,
-                                       double *restrict sum, double *restrict resp)
+/* The two components of every local fit need one exponential between them. */
+AMOFA_INLINE void amofa_two_responsibilities(ptrdiff_t n, const double *restrict first, const double *restrict second,
+                                             double *restrict log_density, double *restrict resp_first,
+                                             double *restrict resp_second)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double a = first[i], b = second[i];
+        const double top = a > b ? a : b;
+        const double e = amofa_exp((a > b ? b : a) - top);
+        double inverse;
+        log_density[i] = top + amofa_log_and_inverse(1.0 + e, &inverse);
+        resp_first[i] = a > b ? inverse : e * inverse;
+        resp_second[i] = a > b ? e * inverse : inverse;
+    }
+}
+
+AMOFA_INLINE void amofa_many_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *restrict log_joint, ptrdiff_t ld,
+                                              double *restrict log_density, double *restrict sum,
+                                              double *restrict resp)
 {
     double *restrict top = log_density;
     for (ptrdiff_t i = 0; i < n; i++) top[i] = log_joint[i];
@@ -214,34 +225,54 @@ AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *r
     for (ptrdiff_t i = 0; i < n; i++) sum[i] = 0.0;
     for (ptrdiff_t k = 0; k < K; k++)
         for (ptrdiff_t i = 0; i < n; i++) {
-            /* The difference is NaN where every density is zero; the comparison in amofa_exp then gives 0. */
             const double e = amofa_exp(log_joint[k * ld + i] - top[i]);
             resp[k * ld + i] = e;
             sum[i] += e;
         }
-    double unreachable = 0.0;
-#pragma omp simd reduction(+ : unreachable)
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double s = sum[i];
-        unreachable += s > 0.0 ? 0.0 : 1.0;
-        top[i] += amofa_log(s > 1.0 ? s : 1.0);
-        sum[i] = 1.0 / s;
+        double inverse;
+        top[i] += amofa_log_and_inverse(sum[i] > 1.0 ? sum[i] : 1.0, &inverse);
+        sum[i] = inverse;
     }
     for (ptrdiff_t k = 0; k < K; k++)
         for (ptrdiff_t i = 0; i < n; i++) resp[k * ld + i] *= sum[i];
+}
+
+/*
+ * Log-sum-exp and softmax over the K components of every row.
+ * log_joint (K, n) -> log_density (n) and responsibilities (K, n), which sum to 1. A row that is infinitely far from
+ * every component has log density -inf and keeps the mixing weights as responsibilities. (The differences of its log
+ * joint densities are NaN, whose exponential amofa_exp takes for 0.)
+ */
+AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *restrict log_joint, ptrdiff_t ld,
+                                       const double *restrict weights, double *restrict log_density,
+                                       double *restrict sum, double *restrict resp)
+{
+    if (K == 2)
+        amofa_two_responsibilities(n, log_joint, log_joint + ld, log_density, resp, resp + ld);
+    else if (K == 1)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            log_density[i] = log_joint[i];
+            resp[i] = 1.0;
+        }
+    else
+        amofa_many_responsibilities(n, K, log_joint, ld, log_density, sum, resp);
+    double unreachable = 0.0;
+#pragma omp simd reduction(+ : unreachable)
+    for (ptrdiff_t i = 0; i < n; i++) unreachable += log_density[i] > -INFINITY ? 0.0 : 1.0;
     if (unreachable == 0.0) return;
     for (ptrdiff_t i = 0; i < n; i++)
-        if (sum[i] == INFINITY)
+        if (!(log_density[i] > -INFINITY))
             for (ptrdiff_t k = 0; k < K; k++) resp[k * ld + i] = weights[k];
 }
 
-/* Sum of row weights times values; every weight is 1 when weights is NULL. */
+/* Sum of row weights times values; every weight is 1 when weights is NULL. Where it is 0, an infinite value is none. */
 AMOFA_SIMD double amofa_weighted_sum(ptrdiff_t n, const double *restrict values, const double *restrict weights)
 {
     double total = 0.0;
     if (weights) {
 #pragma omp simd reduction(+ : total)
-        for (ptrdiff_t i = 0; i < n; i++) total += weights[i] * values[i];
+        for (ptrdiff_t i = 0; i < n; i++) total += weights[i] > 0.0 ? weights[i] * values[i] : 0.0;
     }
     else {
 #pragma omp simd reduction(+ : total)

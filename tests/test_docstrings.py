@@ -34,8 +34,8 @@ def run(tests):
     runner, report = doctest.DocTestRunner(), []
     for test in tests:
         runner.run(test, out=report.append)
-    assert not runner.failures, "".join(report)
-    return runner.tries
+    if runner.failures:
+        pytest.fail("".join(report), pytrace=False)
 
 
 @pytest.fixture(autouse=True)
@@ -70,5 +70,5 @@ def test_public_functions_have_examples():
 def test_blocks_of_pages_are_found():
     text = "# T\n```sh\n>>> no\n```\n```pycon\n>>> 1 + 1\n2\n```\nend\n"
     assert only_blocks(text, "pycon") == "\n\n\n\n\n>>> 1 + 1\n2\n\n\n"
-    with pytest.raises(AssertionError, match="Expected:\n    3"):
+    with pytest.raises(pytest.fail.Exception, match="Expected:\n    3"):
         run([doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)])

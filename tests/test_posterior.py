@@ -169,10 +169,11 @@ def test_a_large_offset_costs_no_digit(rng):
 # ---- far rows, empty components --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("factors", [[2], [1, 2], [0, 1, 3]])
 @pytest.mark.parametrize("noise", [1.0, 1e-6])
 @pytest.mark.parametrize("distance", [1e3, 1e6, 1e12, 1e100])
-def test_far_rows_are_finite(rng, distance, noise):
-    parameters = random_mixture(rng, 3, 4, [0, 1, 2])
+def test_far_rows_are_finite(rng, distance, noise, factors):
+    parameters = random_mixture(rng, len(factors), 4, factors)
     parameters.uniquenesses[:] *= noise
     got = posterior(parameters, distance * rng.standard_normal((300, 4)))
     assert all(np.isfinite(a).all() for a in got)
@@ -186,10 +187,11 @@ def test_far_rows_match_exact_arithmetic(rng):
     assert log_error(posterior(parameters, x).log_density, exact) < TOLERANCE
 
 
+@pytest.mark.parametrize("factors", [[2], [1, 2], [0, 1, 3], [3] * 9])
 @pytest.mark.parametrize("noise", [1.0, 1e-6])
 @pytest.mark.parametrize("value", [1e200, -1e300, 1.7e308])
-def test_rows_whose_squares_overflow(rng, value, noise):
-    parameters = random_mixture(rng, 3, 4, [0, 1, 2])
+def test_rows_whose_squares_overflow(rng, value, noise, factors):
+    parameters = random_mixture(rng, len(factors), 4, factors)
     parameters.uniquenesses[:] *= noise
     x = random_rows(rng, parameters, 300)
     near = posterior(parameters, x)
@@ -208,6 +210,18 @@ def test_scores_of_rows_whose_squares_overflow(rng):
     parameters.means[:] = 0
     far = posterior(parameters, near * 1e200)
     assert relative_error(far.scores, posterior(parameters, near).scores * 1e200) < TOLERANCE
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_one_of_two_components_may_have_weight_zero(rng, empty):
+    parameters = random_mixture(rng, 2, 3, [1, 2])
+    x = random_rows(rng, parameters, 300)
+    parameters.weights[:] = 1.0
+    parameters.weights[empty] = 0.0
+    got, without = posterior(parameters, x), posterior(parameters.without(empty), x)
+    assert log_error(got.log_density, without.log_density) < TOLERANCE
+    np.testing.assert_array_equal(got.responsibilities[:, empty], 0.0)
+    np.testing.assert_array_equal(got.responsibilities[:, 1 - empty], 1.0)
 
 
 def test_a_component_of_weight_zero_counts_for_nothing(rng):

@@ -52,15 +52,15 @@ def by_name(buffer, expected):
     return {name: part.reshape(a.shape) for (name, a), part in zip(expected.items(), parts, strict=True)}
 
 
-def accumulate_scatter(parameters, x, weights=None):
-    """Soft counts, first moments and the lower triangles of the scatter matrices of rows x."""
+def accumulate_scatter(parameters, x, weights=None, sums=None):
+    """Soft counts, first moments and scatter matrices of rows x, added to those given."""
     K, d = parameters.means.shape
     mixture = Evaluator(parameters)
-    counts, first, scatter = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
+    sums = sums or (np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d)))
     _statistics.accumulate_scatter(
-        np.ascontiguousarray(x.T), weights, parameters.offsets, mixture.prepared, counts, first, scatter, mixture.work
+        np.ascontiguousarray(x.T), weights, parameters.offsets, mixture.prepared, *sums, mixture.work
     )
-    return counts, first, scatter
+    return sums
 
 
 def worst_error(buffer, expected):
@@ -92,7 +92,8 @@ def test_scatter_matches_dense_algebra(rng, K, d, factors, n, kind):
     assert relative_error(counts, expected["soft_counts"], n) < TOLERANCE
     assert relative_error(first, expected["first"], max(1.0, np.abs(expected["first"]).max())) < TOLERANCE
     dense = reference.scatter(x, weights, mixture)
-    assert relative_error(scatter, np.tril(dense), max(1.0, dense.max())) < TOLERANCE
+    assert relative_error(scatter, dense, max(1.0, dense.max())) < TOLERANCE
+    np.testing.assert_array_equal(scatter, scatter.transpose(0, 2, 1))
 
 
 def test_ill_conditioned_components_have_the_same_moments(rng):
@@ -180,6 +181,14 @@ def test_sums_are_added_to_what_is_there(problem):
             np.ascontiguousarray(x.T), w, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
         )
     assert_same(statistics.buffer, 2 * accumulate(parameters, x, w))
+
+
+def test_scatter_is_added_to_what_is_there(problem):
+    parameters, x, w = problem
+    once = accumulate_scatter(parameters, x, w)
+    twice = accumulate_scatter(parameters, x, w, accumulate_scatter(parameters, x, w))
+    for a, b in zip(twice, once, strict=True):
+        assert_same(a, 2 * b)
 
 
 def test_weight_one_is_no_weight(problem):
