@@ -75,7 +75,7 @@ class Penalty:
     min_soft_counts: tuple[float, ...]
 
     def cost(self, log_likelihood: float, entropy: float, weights: Sequence[float]) -> float:
-        """The criterion, nats; lower is better. Components of weight 0 have no parameters to pay for."""
+        """The criterion, nats; lower is better. The log of a weight of 0 is left out."""
         cost = self.constant - log_likelihood
         if self.half_counts:
             cost += sum([half * math.log(w) for half, w in zip(self.half_counts, weights, strict=True) if w > 0.0])

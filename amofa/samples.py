@@ -48,10 +48,12 @@ def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None)
     TypeError
         Sparse, text, object or date input.
     ValueError
-        Complex numbers, a wrong shape, no rows or columns, NaN or infinity.
+        Complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
     """
     if scipy.sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked values; drop such rows or fill in values")
     table = _as_real(np.asarray(X), name)
     if table.ndim != 2:
         hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
@@ -100,10 +102,10 @@ def _check_finite(table: NDArray[Any], name: str) -> None:
 
 def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     """Check row weights: (n,) finite, not negative, not all 0. Returns float64."""
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"sample_weight must hold real numbers ({error})") from None
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biuf":
+        raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
+    weights = weights.astype(np.float64)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
     wrong = ~(np.isfinite(weights) & (weights >= 0))

@@ -1,8 +1,10 @@
 """The M-step's small dense algebra: sufficient statistics of each component -> mean, loadings and uniquenesses."""
 
+from libc.math cimport INFINITY
+
 from amofa._blas cimport cholesky_lower, gemm, solve_lower
 from amofa._posterior cimport (
-    Parameters, Prepared, checked_mixture, n_parameters_stored, prepare_mixture, view_parameters)
+    Parameters, Prepared, check_layout, checked_mixture, n_parameters_stored, prepare_mixture, view_parameters)
 from amofa._statistics cimport Statistics, statistics_length, view_statistics
 
 
@@ -50,6 +52,8 @@ cdef int maximize_component(
         for q in range(p):
             explained += covariance[q * d + j] * covariance[q * d + j]
         variance = second[j] / n - shift[j] * shift[j] - explained
+        if not -INFINITY < variance < INFINITY:
+            return 1
         parameters.uniquenesses[k * d + j] = max(variance, floor[j])
     solve_lower(b"T", p, d, moment, p, covariance, d)
     multiply_lower(p, d, cholesky, covariance, loadings)
@@ -76,12 +80,14 @@ cdef double EMPTY_SHARE = 1e-12
 cdef Py_ssize_t maximize_mixture(
     const Prepared *mixture, const Statistics *statistics, const double *floor, Parameters *parameters, double *work,
 ) noexcept nogil:
-    """All components in turn. Returns 0, or 1 + the component whose moments are not finite."""
+    """All components in turn. Returns 0, 1 + the component whose moments are not finite, or -1 where no row counts."""
     cdef Py_ssize_t K = mixture.n_components, k, p
     cdef const double *cholesky = mixture.choleskys
     cdef double total = 0.0
     for k in range(K):
         total += statistics.soft_counts[k]
+    if not 0.0 < total < INFINITY:
+        return -1
     for k in range(K):
         parameters.weights[k] = statistics.soft_counts[k] / total
         if parameters.weights[k] > EMPTY_SHARE:
@@ -99,6 +105,7 @@ cdef Py_ssize_t maximize_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
 def maximize_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
     """Length of the work buffer of `maximize`."""
     cdef Py_ssize_t k, length = 0
+    check_layout(offsets, n_features)
     for k in range(offsets.shape[0] - 1):
         length = max(length, maximize_length(n_features, offsets[k + 1] - offsets[k]))
     return length
@@ -124,9 +131,9 @@ def maximize(
     ValueError
         If a buffer has the wrong length.
     FloatingPointError
-        If a component's moments are not finite.
+        If a component's moments are not finite, or no row has been counted.
     """
-    cdef Py_ssize_t d = floor.shape[0], k, status
+    cdef Py_ssize_t d = floor.shape[0], k, status, singular
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
     cdef Py_ssize_t K = mixture.n_components
     cdef Statistics sums
@@ -142,7 +149,10 @@ def maximize(
         sums = view_statistics(K, d, &offsets[0], <double *> &statistics[0])
         view = view_parameters(K, d, &parameters[0])
         status = maximize_mixture(&mixture, &sums, &floor[0], &view, &work[0])
-        if not status:
-            status = prepare_mixture(&view, &mixture)
+        singular = prepare_mixture(&view, &mixture) if status == 0 else 0
+    if status < 0:
+        raise FloatingPointError("the soft counts are all zero, or not finite")
     if status:
         raise FloatingPointError(f"the moments of component {status - 1} are not finite")
+    if singular:
+        raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")

@@ -149,13 +149,16 @@ cdef int prepare_component(
         for q in range(p):
             cholesky[q * p + q] += 1.0
             largest = max(largest, cholesky[q * p + q])
-        if cholesky_lower(p, cholesky, p) or not largest < INFINITY:
+        if cholesky_lower(p, cholesky, p):
             return 1
         for q in range(p):
             log_determinant += 2.0 * log(cholesky[q * p + q])
             for j in range(d):
                 projection[q * d + j] = loadings[q * d + j] * inverse[j]
         solve_lower(b"N", p, d, cholesky, p, projection, d)
+    # Infinite loadings and NaN end up here.
+    if not -INFINITY < log_determinant < INFINITY:
+        return 1
     mixture.residual_form[k] = largest > RESIDUAL_CAPACITANCE
     mixture.log_constants[k] = log(parameters.weights[k]) - 0.5 * (d * log(2.0 * M_PI) + log_determinant)
     return 0
@@ -232,6 +235,13 @@ cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] 
     return view_prepared(K, d, &offsets[0], <double *> &prepared[0])
 
 
+cdef int check_layout(const Py_ssize_t[::1] offsets, Py_ssize_t d) except -1:
+    check_offsets(offsets)
+    if d < 1:
+        raise ValueError("n_features must be positive")
+    return 0
+
+
 cdef int check_offsets(const Py_ssize_t[::1] offsets) except -1:
     cdef Py_ssize_t k
     if offsets.shape[0] < 2 or offsets[0] != 0:
@@ -269,9 +279,7 @@ def buffer_lengths(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features
         Numbers of float64 values.
     """
     cdef Py_ssize_t K = offsets.shape[0] - 1
-    check_offsets(offsets)
-    if n_features < 1:
-        raise ValueError("n_features must be positive")
+    check_layout(offsets, n_features)
     return (n_parameters_stored(K, n_features, &offsets[0]), prepared_length(K, n_features, &offsets[0]),
             scratch_length(K, n_features, &offsets[0]))
 

@@ -7,7 +7,7 @@ from libc.math cimport sqrt
 
 from amofa._blas cimport gemm, syrk_lower
 from amofa._posterior cimport (
-    Prepared, Scratch, check_rows, check_work, checked_mixture, component_deviations, is_small,
+    Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, component_deviations, is_small,
     posterior_block, view_scratch)
 from amofa._statistics cimport Statistics, statistics_length, view_statistics
 
@@ -79,6 +79,7 @@ cdef void accumulate_component(
 
 def statistics_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
     """Length of a statistics buffer: 2 + K + 2 K d + P d float64 values."""
+    check_layout(offsets, n_features)
     return statistics_length(offsets.shape[0] - 1, n_features, &offsets[0])
 
 

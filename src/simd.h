@@ -295,13 +295,17 @@ AMOFA_SIMD void amofa_scale_columns(ptrdiff_t n, ptrdiff_t p, const double *rest
         for (ptrdiff_t i = 0; i < n; i++) scaled[q * ld + i] = h[i] * v[q * ld + i];
 }
 
-/* sum_i h_i (log_density_i - log_joint_i): the entropy, in nats, that one component's assignments contribute. */
+/*
+ * sum_i h_i (log_density_i - log_joint_i): the entropy, in nats, that one component's assignments contribute. Rows that it
+ * cannot reach contribute nothing.
+ */
 AMOFA_SIMD double amofa_entropy(ptrdiff_t n, const double *restrict h, const double *restrict log_density,
                                 const double *restrict log_joint)
 {
     double total = 0.0;
 #pragma omp simd reduction(+ : total)
-    for (ptrdiff_t i = 0; i < n; i++) total += h[i] > 0.0 ? h[i] * (log_density[i] - log_joint[i]) : 0.0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        total += h[i] > 0.0 && log_joint[i] > -INFINITY ? h[i] * (log_density[i] - log_joint[i]) : 0.0;
     return total;
 }
 

@@ -567,7 +567,9 @@ def test_damaged_model(refusal, folder):
 def test_an_error_is_one_line_whatever_its_words(refusal):
     write("x.csv", '"a\nb",c\n1,x\n')
     assert refusal("fit", "x.csv", "--columns", "d").endswith(" named a b, c")
-    assert refusal("fit", "x.csv", "--columns", "c\nd").startswith("argument --columns: 'c\\nd' is not a list of columns")
+    assert refusal("fit", "x.csv", "--columns", "c\nd").startswith(
+        "argument --columns: 'c\\nd' is not a list of columns"
+    )
 
 
 def test_a_model_that_cannot_be_written_is_told_by_its_own_name(refusal, rows, monkeypatch):
