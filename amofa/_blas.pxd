@@ -30,13 +30,13 @@ cdef inline void tiny_gemm(
     bint transa, bint transb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
     const double *a, Py_ssize_t lda, const double *b, Py_ssize_t ldb, double beta, double *c, Py_ssize_t ldc,
 ) noexcept nogil:
-    cdef Py_ssize_t i, j, l
+    cdef Py_ssize_t i, j, r
     cdef double total
     for i in range(m):
         for j in range(n):
             total = 0.0
-            for l in range(k):
-                total += a[l * lda + i if transa else i * lda + l] * b[j * ldb + l if transb else l * ldb + j]
+            for r in range(k):
+                total += a[r * lda + i if transa else i * lda + r] * b[j * ldb + r if transb else r * ldb + j]
             c[i * ldc + j] = alpha * total + (beta * c[i * ldc + j] if beta != 0.0 else 0.0)
 
 

@@ -1,7 +1,7 @@
 # How a mixture lies in memory, and the E-step of one block of rows: shared by the kernels, not installed.
 #
-# Loadings are ragged: component k has the rows offsets[k] .. offsets[k + 1] of a (P, d) array, P factors in all, one row
-# per factor. Rows of data are the fastest index: a block of n rows is a (d, n) array with row stride ld.
+# Loadings are ragged: component k has the rows offsets[k] .. offsets[k + 1] of a (P, d) array, P factors in all, one
+# row per factor. Rows of data are the fastest index: a block of n rows is a (d, n) array with row stride ld.
 #
 # parameters   weights (K), means (K, d), uniquenesses (K, d), loadings (P, d)
 # prepared     weights (K), log_constants (K), residual_form (K), means (K, d), inverse_uniquenesses (K, d),

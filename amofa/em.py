@@ -61,9 +61,7 @@ class Fit:
     converged: bool
 
 
-def expectation_maximization(
-    samples: Samples, start: Parameters, settings: Settings, *, target: float = np.inf
-) -> Fit:
+def expectation_maximization(samples: Samples, start: Parameters, settings: Settings, *, target: float = np.inf) -> Fit:
     """Run EM from `start` and return the iterate that the criterion likes best.
 
     Parameters

@@ -112,14 +112,16 @@ def fit(
     max_iter = _whole_number("max_iter", max_iter, at_least=1)
     floor = _noise_floor(noise_floor, table.shape[1])
 
-    with single_blas_thread():
+    # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
+    history: list[Step] = []
+    with single_blas_thread(), np.errstate(under="ignore"):
         rows = None if weights is None or weights.all() else np.flatnonzero(weights)
         coordinates = Coordinates.of(Samples(table, weights=weights, rows=rows))
         _warn_of_constant_columns(coordinates.constant)
         variances = _floor_variances(floor, coordinates)
         samples = coordinates.samples(table, weights, rows)
         if samples.n_features == 0:
-            found, history = _no_search(limits), []
+            found = _no_search(limits)
         else:
             scale = coordinates.scale[~coordinates.constant]
             settings = Settings(
@@ -151,18 +153,20 @@ def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 def _whole_number(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if value < at_least or (at_most is not None and value > at_most):
+    number = int(value)
+    if number < at_least or (at_most is not None and number > at_most):
         bounds = f"at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ValueError(f"{name} must be {bounds}, got {value}")
-    return int(value)
+        raise ValueError(f"{name} must be {bounds}, got {number}")
+    return number
 
 
 def _positive_number(name: str, value: Any) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not 0 < value < math.inf:
+    number = float(value)
+    if not 0 < number < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}")
-    return float(value)
+    return number
 
 
 def _limits(
@@ -194,7 +198,7 @@ def _factor_sequence(n_factors: Any, d: int, n_components: int | None) -> tuple[
     except TypeError:
         raise TypeError(f"n_factors must be a whole number or a sequence of them, got {n_factors!r}") from None
     if not entries or len(entries) != (n_components or len(entries)):
-        raise ValueError(f"n_factors has {len(entries)} entries; it needs one for each of {n_components or 1} components")
+        raise ValueError(f"n_factors has {len(entries)} entries for {n_components or 1} components; give one for each")
     return tuple(_whole_number(f"n_factors[{k}]", p, at_least=0, at_most=d) for k, p in enumerate(entries))
 
 
@@ -239,7 +243,7 @@ def _in_canonical_order(parameters: Parameters) -> Parameters:
 
 
 def _with_canonical_factors(parameters: Parameters) -> Parameters:
-    """Factors rotated to have Lambda' Psi^-1 Lambda diagonal and falling, the largest scaled loading of each positive."""
+    """Factors rotated: Lambda' Psi^-1 Lambda is diagonal and falling, the largest scaled loading of each positive."""
     canonical = parameters.copy()
     for k in range(parameters.n_components):
         loadings, noise = canonical.component_loadings(k), np.sqrt(canonical.uniquenesses[k])

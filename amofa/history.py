@@ -15,8 +15,8 @@ class Step:
     Attributes
     ----------
     action : str
-        "start", "split" (a component became two), "factor" (a component got one more), "remove" (downsizing) or "refine"
-        (more EM for the chosen model).
+        "start", "split" (a component became two), "factor" (a component got one more), "remove" (downsizing) or
+        "refine" (more EM for the chosen model).
     component : int
         The component acted on, as it was numbered before the step; -1 where there is none.
     n_factors : tuple of int

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from amofa import _kurtosis, _posterior, _statistics
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 
-# Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs have
-# other widths; sums are merged in chunk order.
+# Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
+# have other widths; sums are merged in chunk order.
 _CHUNK_VALUES = 1 << 17
 _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.

@@ -58,8 +58,8 @@ def reference(data: Path, folder: Path, quick: bool) -> None:
         bits = program_code_length(log_likelihood, model.weights, model.n_factors, *tables[i].shape)
         print(
             f"set {i}: log-likelihood {log_likelihood:.6f} (relative error "
-            f"{abs(log_likelihood / float(given['loglik_nats']) - 1):.1e}), code length {bits:.6f} bits (relative error "
-            f"{abs(bits / float(given['message_length_bits']) - 1):.1e})"
+            f"{abs(log_likelihood / float(given['loglik_nats']) - 1):.1e}), code length {bits:.6f} bits (relative "
+            f"error {abs(bits / float(given['message_length_bits']) - 1):.1e})"
         )
 
 

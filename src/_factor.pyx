@@ -14,8 +14,8 @@ cdef int maximize_component(
 ) noexcept nogil:
     """Mean, loadings and uniquenesses of component k.
 
-    With e = x - mu_old and m its weighted mean, the new mean is mu_old + m (the maximiser when the factors are integrated
-    out). About it, with y = E[z | x] = L^-T W e, C_yx = cov(y, e) and E_zz = (L L')^-1 + cov(y, y):
+    With e = x - mu_old and m its weighted mean, the new mean is mu_old + m, the maximiser when the factors are
+    integrated out. About it, with y = E[z | x] = L^-T W e, C_yx = cov(y, e) and E_zz = (L L')^-1 + cov(y, y):
     Lambda_new' = E_zz^-1 C_yx and Psi_new = diag(cov(e) - Lambda_new C_yx)   (paper, eqs. MoFAEMLambdaMu, MoFAEMPsi).
     """
     cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], j, q, r
@@ -45,7 +45,7 @@ cdef int maximize_component(
             moment[q * p + r] = 0.5 * (moment[q * p + r] + moment[r * p + q])
     if cholesky_lower(p, moment, p):
         return 1
-    # Psi needs Lambda_new L^-T cov(We, e) = cov(We, e)' (I + cov(We, We))^-1 cov(We, e): the squares of M^-1 cov(We, e).
+    # Psi needs Lambda_new L^-T cov(We, e) = cov(We, e)' (I + cov(We, We))^-1 cov(We, e): squares of M^-1 cov(We, e).
     solve_lower(b"N", p, d, moment, p, covariance, d)
     for j in range(d):
         explained = 0.0

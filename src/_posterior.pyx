@@ -1,7 +1,7 @@
 """The E-step: log joint densities, log densities, responsibilities and factor scores of a block of rows.
 
-With W = L^-1 Lambda' Psi^-1 and L L' = I + Lambda' Psi^-1 Lambda (the capacitance), Woodbury's identity gives the squared
-Mahalanobis distance of x - mu = e as sum_j e_j^2 / psi_j - |W e|^2 and the determinant lemma gives
+With W = L^-1 Lambda' Psi^-1 and L L' = I + Lambda' Psi^-1 Lambda (the capacitance), Woodbury's identity gives the
+squared Mahalanobis distance of x - mu = e as sum_j e_j^2 / psi_j - |W e|^2 and the determinant lemma gives
 log |Sigma| = sum_j log psi_j + 2 sum_q log L_qq. No d x d matrix is formed.
 """
 
@@ -108,7 +108,7 @@ cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *off
 # ---- preparation -----------------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil:
-    """Everything the E-step needs from the parameters. Returns 0, or 1 + the component whose covariance is no covariance.
+    """Everything the E-step needs. Returns 0, or 1 + the component whose covariance is not finite and positive.
 
     Cost O(sum_k d p_k^2).
     """

@@ -9,7 +9,7 @@ from amofa._blas cimport gemm, syrk_lower
 from amofa._posterior cimport (
     Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, component_deviations, is_small,
     posterior_block, view_scratch)
-from amofa._statistics cimport Statistics, statistics_length, view_statistics
+from amofa._statistics cimport Statistics
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
@@ -163,4 +163,3 @@ def accumulate_scatter(
             for i in range(d):
                 for j in range(i):
                     scatter[k, j, i] = scatter[k, i, j]
-

@@ -35,7 +35,7 @@ def rows(rng):
 def mixture():
     """A mixture of two components far apart, one without factors."""
     return amofa.MixtureOfFactorAnalyzers(
-        [0.75, 0.25], [[0.0, 0.0], [50.0, 50.0]], [[[1.0], [0.5]], np.zeros((2, 0))], [[1.0, 1.0], [1.0, 2.0]]
+        [0.75, 0.25], [[0.0, 0.0], [30.0, 30.0]], [[[1.0], [0.5]], np.zeros((2, 0))], [[1.0, 1.0], [1.0, 2.0]]
     )
 
 
@@ -663,12 +663,13 @@ def test_output_that_cannot_be_written():
             assert (done.returncode, done.stderr) == (2, b"amofa: error: [Errno 28] No space left on device\n")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes in the file system")
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="needs pipes in the file system")
 def test_a_pipe_is_read_once(rows):
-    os.mkfifo("pipe")
-    with subprocess.Popen([sys.executable, "-m", "amofa", "fit", "pipe", "--json"], stdout=subprocess.PIPE) as reader:
-        with open("pipe", "w", encoding="utf-8") as pipe:
-            np.savetxt(pipe, rows, delimiter=",")
-        out, _ = reader.communicate(timeout=60)
-    assert reader.returncode == 0
-    assert strict_json(out.decode())["n_samples"] == len(rows)
+    # All is written before there is a reader, which fits into the pipe, so that nothing can wait for ever.
+    read_end, write_end = os.pipe()
+    with os.fdopen(write_end, "w") as pipe:
+        np.savetxt(pipe, rows, delimiter=",")
+    done = process("fit", f"/dev/fd/{read_end}", "--json", pass_fds=[read_end])
+    os.close(read_end)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert strict_json(done.stdout.decode())["n_samples"] == len(rows)

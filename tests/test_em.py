@@ -1,0 +1,347 @@
+"""EM to convergence: step by step against dense algebra, which iterate is returned, when it ends, annihilation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import reference
+from reference import random_mixture, random_rows, relative_error
+
+from amofa.criterion import CRITERIA, Penalty
+from amofa.em import Settings, expectation_maximization
+from amofa.parameters import Component, Parameters
+from amofa.samples import Samples
+
+ENDLESS = 1e-300  # a tolerance that no change is below
+
+
+def settings(d, **changes):
+    """Plain maximum likelihood to the last digit, with changes."""
+    plain = Settings(criterion=CRITERIA["aic"], floor=np.full(d, 1e-6), tol=ENDLESS, max_iter=100, annihilates=False)
+    return replace(plain, **changes)
+
+
+def problem(rng, K, d, factors, n=200):
+    """Rows (n, d) of a mixture, and another mixture of the same shape to start from."""
+    return random_rows(rng, random_mixture(rng, K, d, factors), n), random_mixture(rng, K, d, factors)
+
+
+def difference(got, want):
+    """Largest difference of two mixtures, covariances in place of loadings, whose signs and rotations are free."""
+    assert got.n_factors == want.n_factors
+    return max(
+        relative_error(got.weights, want.weights, 1.0),
+        relative_error(got.means, want.means, 1.0),
+        relative_error(got.uniquenesses, want.uniquenesses, 1.0),
+        *(
+            relative_error(reference.covariance(a), reference.covariance(b))
+            for a, b in zip(got.components(), want.components(), strict=True)
+        ),
+    )
+
+
+# ---- a dense form of the whole loop ----------------------------------------------------------------------------------
+
+
+def annihilated(mixture, criterion, n):
+    """The mixture without its weakest components, one at a time, by the paper's T_k; the last one stays."""
+    mixture = list(mixture)
+    needed = list(criterion(len(mixture[0].mean), [len(c.loadings) for c in mixture], n).min_soft_counts)
+    while len(mixture) > 1:
+        margins = [n * c.weight - least for c, least in zip(mixture, needed, strict=True)]
+        if min(margins) >= 0:
+            break
+        k = margins.index(min(margins))
+        del mixture[k], needed[k]
+        total = sum(c.weight for c in mixture)
+        mixture = [c._replace(weight=c.weight / total) for c in mixture]
+    return mixture
+
+
+def cost(x, w, mixture, criterion):
+    """The criterion of a mixture, nats."""
+    n = len(x) if w is None else w.sum()
+    penalty = criterion(x.shape[1], [len(c.loadings) for c in mixture], n)
+    entropy = reference.entropy(x, w, mixture) if penalty.uses_entropy else 0.0
+    return penalty.cost(reference.log_likelihood(x, w, mixture), entropy, [c.weight for c in mixture])
+
+
+def trajectory(x, w, start, how, n_iter):
+    """The mixtures of n_iter iterations, the start first."""
+    mixtures, n = [start.components()], len(x) if w is None else w.sum()
+    while len(mixtures) < n_iter:
+        mixture = reference.maximize(x, w, mixtures[-1], how.floor)
+        mixtures.append(annihilated(mixture, how.criterion, n) if how.annihilates else mixture)
+    return mixtures
+
+
+def check_against_trajectory(x, w, start, how):
+    """Run EM and compare all that it returns. Returns the number of the iterate and the number of iterations."""
+    n = len(x) if w is None else w.sum()
+    mixtures = trajectory(x, w, start, how, how.max_iter)
+    costs = [cost(x, w, mixture, how.criterion) for mixture in mixtures]
+    ends = [i for i in range(2, len(costs)) if abs(costs[i] - costs[i - 1]) < how.tol * n]
+    n_iter = ends[0] + 1 if ends else how.max_iter
+    best = int(np.argmin(costs[:n_iter]))
+    fit = expectation_maximization(Samples(x, weights=w), start, how)
+    assert (fit.n_iter, fit.converged) == (n_iter, bool(ends))
+    assert fit.cost == pytest.approx(costs[best], rel=1e-10)
+    assert fit.log_likelihood == pytest.approx(reference.log_likelihood(x, w, mixtures[best]), rel=1e-10)
+    assert difference(fit.parameters, Parameters.from_components(mixtures[best])) < 1e-8
+    return best, n_iter
+
+
+# ---- step by step ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("K", "d", "factors"), [(1, 1, [0]), (1, 6, [3]), (2, 1, [1, 0]), (3, 4, [0, 1, 6]), (5, 2, [1] * 5)]
+)
+def test_every_iteration_is_one_dense_em_step(rng, K, d, factors, weighted):
+    """The fit of m + 1 iterations is the dense EM step from the fit of m."""
+    x, start = problem(rng, K, d, factors)
+    w, floor = rng.uniform(0, 2, len(x)) if weighted else None, np.full(d, 0.4)
+    start.uniquenesses[:] = np.maximum(start.uniquenesses, floor)
+    fits = [
+        expectation_maximization(Samples(x, weights=w), start, settings(d, max_iter=m, floor=floor))
+        for m in range(1, 7)
+    ]
+    np.testing.assert_array_equal(fits[0].parameters.buffer, start.buffer)
+    for before, after in pairwise(fits):
+        step = reference.maximize(x, w, before.parameters.components(), floor)
+        assert difference(after.parameters, Parameters.from_components(step)) < 1e-9
+        expected = reference.log_likelihood(x, w, after.parameters.components())
+        assert after.log_likelihood == pytest.approx(expected, rel=1e-11)
+    assert fits[-1].log_likelihood > fits[0].log_likelihood
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("K", "d", "factors"), [(1, 5, [2]), (2, 3, [0, 0]), (3, 4, [0, 1, 4]), (6, 2, [1] * 6)])
+def test_the_likelihood_rises_with_every_iteration(rng, K, d, factors, weighted):
+    x, start = problem(rng, K, d, factors)
+    samples = Samples(x, weights=rng.uniform(0, 2, len(x)) if weighted else None)
+    values = [expectation_maximization(samples, start, settings(d, max_iter=m)).log_likelihood for m in range(1, 30)]
+    # An iterate that were worse than the one before would not be returned: the values would be equal.
+    rising = np.array(values[:-1]) < values[-1] - 1e-6
+    assert (np.diff(values)[rising] > 0).all()
+    assert rising[0]
+
+
+@pytest.mark.parametrize("K", [1, 2])
+def test_where_it_starts_at_the_maximum_it_stays(rng, K):
+    x, start = problem(rng, K, 3, 1)
+    end = expectation_maximization(Samples(x), start, settings(3, max_iter=3000, tol=1e-14)).parameters
+    again = expectation_maximization(Samples(x), end, settings(3, tol=1e-5))
+    assert (again.n_iter, again.converged) == (3, True)  # not looked for before
+    assert difference(again.parameters, end) < 1e-3
+
+
+def test_the_start_is_not_changed(rng):
+    x, start = problem(rng, 3, 2, 1)
+    before = start.buffer.copy()
+    expectation_maximization(Samples(x), start, settings(2, annihilates=True, criterion=CRITERIA["mml"]))
+    np.testing.assert_array_equal(start.buffer, before)
+
+
+# ---- which iterate, and when it ends ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("annihilates", [False, True])
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, ENDLESS])
+def test_follows_the_dense_loop(rng, criterion, annihilates, tol):
+    """Costs, end, annihilation and returned iterate, from a start of too many components."""
+    x, _ = problem(rng, 3, 2, 1, n=150)
+    start = random_mixture(rng, 8, 2, [0, 1, 2, 1, 0, 1, 2, 1])
+    how = settings(2, criterion=CRITERIA[criterion], annihilates=annihilates, tol=tol, max_iter=40)
+    check_against_trajectory(x, None, start, how)
+    check_against_trajectory(x, rng.uniform(0, 2, len(x)), start, how)
+
+
+def priced_weights(half_count):
+    """A criterion that is minus the log-likelihood plus half_count times the sum of the log weights."""
+
+    def criterion(d, n_factors, n):
+        return Penalty(0.0, (half_count,) * len(n_factors), False, (0.0,) * len(n_factors))
+
+    return criterion
+
+
+def two_weights(rng):
+    """Rows around 0, and three times as many around 3, and a start that is right but for the weights, 0.03 and 0.97."""
+    x = np.concatenate([rng.standard_normal((100, 1)), 3 + rng.standard_normal((300, 1))])
+    empty, one = np.zeros((0, 1)), np.ones(1)
+    components = [Component(0.03, 0 * one, empty, one), Component(0.97, 3 * one, empty, one)]
+    return x, Parameters.from_components(components)
+
+
+def test_the_iterate_of_smallest_cost_is_returned(rng):
+    """Even weights cost more, so that the cost falls at first, as the likelihood rises, and then rises."""
+    x, start = two_weights(rng)
+    how = settings(1, criterion=priced_weights(40.0), max_iter=30)
+    best, n_iter = check_against_trajectory(x, None, start, how)
+    assert 0 < best < n_iter - 2
+
+
+def test_a_start_that_is_best_is_returned(rng):
+    x, start = two_weights(rng)
+    fit = expectation_maximization(Samples(x), start, settings(1, criterion=priced_weights(1000.0), max_iter=20))
+    np.testing.assert_array_equal(fit.parameters.buffer, start.buffer)
+    assert fit.n_iter == 20
+
+
+def test_max_iter_ends_it(rng):
+    x, start = problem(rng, 3, 2, 1)
+    for m in (1, 2, 5):
+        fit = expectation_maximization(Samples(x), start, settings(2, max_iter=m))
+        assert (fit.n_iter, fit.converged) == (m, False)
+
+
+def test_the_end_does_not_depend_on_the_number_of_rows(rng):
+    x, start = problem(rng, 3, 2, 1)
+    how = settings(2, tol=1e-5, max_iter=1000)
+    once = expectation_maximization(Samples(x), start, how)
+    tenfold = expectation_maximization(Samples(np.tile(x, (10, 1))), start, how)
+    assert once.converged
+    assert 5 < once.n_iter == tenfold.n_iter
+    assert difference(tenfold.parameters, once.parameters) < 1e-10
+    assert tenfold.log_likelihood == pytest.approx(10 * once.log_likelihood, rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40, 1e-8, 1e8])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_end_does_not_depend_on_the_units(rng, unit, criterion):
+    x, start = problem(rng, 3, 2, 1)
+    how = settings(2, tol=1e-5, criterion=CRITERIA[criterion], annihilates=True)
+    scaled_start = start.copy()
+    scaled_start.means[:] *= unit
+    scaled_start.loadings[:] *= unit
+    scaled_start.uniquenesses[:] *= unit**2
+    plain = expectation_maximization(Samples(x), start, how)
+    scaled = expectation_maximization(Samples(x * unit), scaled_start, replace(how, floor=how.floor * unit**2))
+    assert (scaled.n_iter, scaled.converged) == (plain.n_iter, plain.converged)
+    back = scaled.parameters.copy()
+    back.means[:] /= unit
+    back.loadings[:] /= unit
+    back.uniquenesses[:] /= unit**2
+    assert difference(back, plain.parameters) < 1e-8
+    # Densities are per unit of volume.
+    assert scaled.cost - plain.cost == pytest.approx(2 * len(x) * np.log(unit), rel=1e-9)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_row_of_weight_three_is_three_rows(rng, criterion):
+    x, start = problem(rng, 4, 2, 1)
+    weights = rng.integers(0, 4, len(x))
+    how = settings(2, criterion=CRITERIA[criterion], tol=1e-5, annihilates=True)
+    weighted = expectation_maximization(Samples(x, weights=weights.astype(float)), start, how)
+    repeated = expectation_maximization(Samples(np.repeat(x, weights, axis=0)), start, how)
+    assert weighted.n_iter == repeated.n_iter
+    assert weighted.cost == pytest.approx(repeated.cost, rel=1e-11)
+    assert difference(weighted.parameters, repeated.parameters) < 1e-9
+
+
+# ---- annihilation ----------------------------------------------------------------------------------------------------
+
+
+def support(least, *, per_component=1e9):
+    """A criterion under which a component of p factors needs least[p] rows, and few components are always better."""
+
+    def criterion(d, n_factors, n):
+        return Penalty(per_component * len(n_factors), (), False, tuple(least[p] for p in n_factors))
+
+    return criterion
+
+
+def islands(rng, counts, factors=None):
+    """Groups of rows 100 apart, and a mixture with a component on each."""
+    x = np.concatenate([100.0 * k + rng.standard_normal((n, 2)) for k, n in enumerate(counts)])
+    factors = factors or [0] * len(counts)
+    components = [
+        Component(n / sum(counts), np.full(2, 100.0 * k), np.full((p, 2), 0.1), np.ones(2))
+        for k, (n, p) in enumerate(zip(counts, factors, strict=True))
+    ]
+    return x, Parameters.from_components(components)
+
+
+@pytest.mark.parametrize(
+    ("counts", "least", "survivors"),
+    [
+        ((70, 30), 30.0, [0, 1]),  # support enough, exactly
+        ((70, 30), 30.5, [0]),
+        ((70, 16, 14), 17.0, [0, 1]),  # 14 goes; 16 of 86 are then worth 18.6 of 100
+        ((70, 14, 16), 17.0, [0, 2]),
+        ((70, 15, 15), 18.0, [0]),  # 15 of 85 are worth 17.6
+        ((10, 20, 70), 1000.0, [2]),  # the last one stays
+        ((50, 50), 60.0, [1]),  # of equals the first goes
+    ],
+)
+def test_the_weakest_goes_one_at_a_time(rng, counts, least, survivors):
+    x, start = islands(rng, counts)
+    how = settings(2, criterion=support({0: least}), annihilates=True, max_iter=2)
+    fit = expectation_maximization(Samples(x), start, how)
+    np.testing.assert_allclose(fit.parameters.means[:, 0], [100.0 * k for k in survivors], atol=2)
+    shares = np.array([counts[k] for k in survivors], float)
+    np.testing.assert_allclose(fit.parameters.weights, shares / shares.sum(), rtol=1e-12)
+
+
+def test_the_weakest_is_the_one_that_lacks_most(rng):
+    """A component of more factors needs more rows: the heavier one goes."""
+    x, start = islands(rng, (30, 70), [0, 2])
+    how = settings(2, criterion=support({0: 35.0, 2: 80.0}), annihilates=True, max_iter=2)
+    fit = expectation_maximization(Samples(x), start, how)
+    assert fit.parameters.n_factors == (0,)
+
+
+def test_survivors_go_on_as_a_mixture(rng):
+    """EM goes on after an annihilation: the survivor takes over the rows."""
+    x, start = islands(rng, (60, 40))
+    how = settings(2, criterion=support({0: 45.0}), annihilates=True, max_iter=20)
+    fit = expectation_maximization(Samples(x), start, how)
+    np.testing.assert_allclose(fit.parameters.means, x.mean(axis=0)[None], rtol=1e-12)
+    np.testing.assert_allclose(fit.parameters.uniquenesses, x.var(axis=0)[None], rtol=1e-12)
+    np.testing.assert_array_equal(fit.parameters.weights, [1.0])
+
+
+def test_without_annihilation_weak_components_stay(rng):
+    x, start = islands(rng, (95, 5))
+    how = settings(2, criterion=support({0: 50.0}), annihilates=False)
+    fit = expectation_maximization(Samples(x), start, how)
+    np.testing.assert_allclose(fit.parameters.weights, [0.95, 0.05], rtol=1e-12)
+
+
+def test_the_likelihood_falls_at_an_annihilation_and_rises_between(rng):
+    x, start = islands(rng, (300, 150, 8, 4))
+    how = settings(2, criterion=support({0: 20.0}), annihilates=True, max_iter=30)
+    mixtures = trajectory(x, None, start, how, 30)
+    values = [reference.log_likelihood(x, None, mixture) for mixture in mixtures]
+    sizes = [len(mixture) for mixture in mixtures]
+    assert sizes[0] == 4
+    assert sizes[-1] == 2
+    falls = [i for i, (a, b) in enumerate(pairwise(values)) if b < a - 1e-9 * abs(a)]
+    assert falls == [i for i, (a, b) in enumerate(pairwise(sizes)) if b < a]
+    check_against_trajectory(x, None, start, how)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_sum_to_one_and_uniquenesses_stay_above_the_floor(rng, weighted):
+    x, start = problem(rng, 8, 3, 2, n=60)
+    w = rng.uniform(0, 2, len(x)) if weighted else None
+    floor = np.array([1e-3, 0.5, 2.0])
+    start.uniquenesses[:] = np.maximum(start.uniquenesses, floor)
+    how = settings(3, criterion=CRITERIA["mml"], annihilates=True, floor=floor)
+    fit = expectation_maximization(Samples(x, weights=w), start, how)
+    assert fit.parameters.n_components < 8
+    assert fit.parameters.weights.sum() == pytest.approx(1.0, abs=1e-14)
+    assert (fit.parameters.uniquenesses >= floor).all()
+
+
+def test_it_is_deterministic(rng):
+    x, start = problem(rng, 5, 3, 1)
+    fits = [expectation_maximization(Samples(x), start, settings(3, criterion=CRITERIA["mml"])) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].parameters.buffer, fits[1].parameters.buffer)
+    assert fits[0].cost == fits[1].cost
