@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from amofa import demo
 from amofa._version import __version__
 from amofa.criterion import CRITERIA
-from amofa.fitting import fit
+from amofa.fitting import SEARCHES, fit
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
@@ -191,14 +191,6 @@ def _check_model_target(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{path} is not a regular file; models are written to such files only")
 
 
-def _save(model: MixtureOfFactorAnalyzers, path: str) -> None:
-    try:
-        model.save(path)
-    except OSError as error:
-        # The name of the temporary file in the error means nothing to a user.
-        raise OSError(error.errno, error.strerror, path) from error
-
-
 # ---- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -217,7 +209,7 @@ def _fit(arguments: argparse.Namespace) -> None:
     given = {name: value for name in _FIT_OPTIONS if (value := getattr(arguments, name)) is not None}
     model = fit(table.values, sample_weight=table.weights, **given)
     if arguments.output is not None:
-        _save(model, arguments.output)
+        model.save(arguments.output)
     if arguments.json:
         _say_json({**_description(model), "columns": table.names, "output": arguments.output})
     else:
@@ -337,7 +329,7 @@ _FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "P",
         "number of factors of every component, or one for each with commas; found if not given",
     ),
-    "search": (str, "NAME", "how numbers are found"),
+    "search": (str, "NAME", f"how numbers are found: {', '.join(SEARCHES)}"),
     "criterion": (str, "NAME", f"what is minimised: {', '.join(CRITERIA)} (default: the search's own)"),
     "noise_floor": (
         _one_or_list(float),

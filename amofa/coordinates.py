@@ -47,11 +47,11 @@ class Coordinates:
         d = samples.n_features
         origin = next(iter(samples.chunks()))[0][:, 0].copy()
         total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
-        for x, w in samples.chunks():
-            total += _weighted_sum(x - origin[:, None], w)
-            np.minimum(low, x.min(axis=1), out=low)
-            np.maximum(high, x.max(axis=1), out=high)
         with np.errstate(over="ignore", invalid="ignore"):
+            for x, w in samples.chunks():
+                total += _weighted_sum(x - origin[:, None], w)
+                np.minimum(low, x.min(axis=1), out=low)
+                np.maximum(high, x.max(axis=1), out=high)
             spread, center = high - low, origin + total / samples.total_weight
         if not (spread < _SCALE_MAX).all():
             j = int(np.argmax(~(spread < _SCALE_MAX)))

@@ -15,7 +15,7 @@ from amofa.history import Step
 from amofa.metrics import normalized_information_distance
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
-from amofa.summary import _aligned
+from amofa.summary import aligned
 
 # Example 2 of Kaya & Salah, arXiv:1507.02801: the first two clusters have the same mean, the last one is small.
 COUNTS = (300, 300, 300, 100)
@@ -117,12 +117,12 @@ def _steps_table(history: Sequence[Step]) -> str:
         rows.append(
             [str(i), step.action, component, str(step.n_components), factors, *costs, str(step.n_iter), verdict]
         )
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _contingency_table(contingency: NDArray[np.intp]) -> str:
     heads = ["cluster", *(f"component {k}" for k in range(contingency.shape[1]))]
-    return _aligned([heads, *([str(c), *map(str, counts)] for c, counts in enumerate(contingency))])
+    return aligned([heads, *([str(c), *map(str, counts)] for c, counts in enumerate(contingency))])
 
 
 def _parameters_table(run: Demonstration) -> str:
@@ -134,7 +134,7 @@ def _parameters_table(run: Demonstration) -> str:
         k = partners.get(c)
         rows.append([str(c), *_shown(*truth), *(["none", "", ""] if k is None else [str(k), *found[k]])])
     rows += [["none", "", "", str(k), *shown] for k, shown in enumerate(found) if k not in partners.values()]
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _shown(weight: float, mean: Sequence[float] | FloatArray) -> list[str]:

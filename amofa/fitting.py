@@ -22,7 +22,7 @@ from amofa.search import Limits, paper_search
 from amofa.threads import single_blas_thread
 from amofa.warnings import AmofaWarning
 
-_SEARCHES = {"paper": paper_search}
+SEARCHES = {"paper": paper_search}
 _NOISE_FLOOR = 1e-4
 
 
@@ -106,7 +106,7 @@ def fit(
     table = check_table(X)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
-    search_for = _SEARCHES[_choice("search", search, tuple(_SEARCHES))]
+    search_for = SEARCHES[_choice("search", search, tuple(SEARCHES))]
     criterion = _choice("criterion", "mml" if criterion is None else criterion, tuple(CRITERIA))
     tol = _positive_number("tol", tol)
     max_iter = _whole_number("max_iter", max_iter, at_least=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 import zipfile
@@ -91,6 +92,8 @@ def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
     arrays = _to_arrays(model)
     # Links are followed, or the link itself would be replaced. The temporary file must be on the same file system.
     target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file, and not to be replaced", os.fspath(path))
     temporary = target.with_name(f".amofa-{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -98,6 +101,9 @@ def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
+    except OSError as error:
+        # The temporary file's name means nothing to a user.
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

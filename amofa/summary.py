@@ -44,7 +44,7 @@ def _components_table(parameters: Parameters, report: FitReport | None) -> str:
     if report is not None and report.at_floor.any():
         for row, cell in zip(rows, ["features at floor", *map(str, report.at_floor.sum(axis=1))], strict=True):
             row.append(cell)
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _mean_uniqueness_share(component: Component) -> float:
@@ -62,9 +62,9 @@ def _search_table(history: Sequence[Step]) -> str:
             values = [f"{v:.2f}" for v in (step.cost, step.message_length, step.log_likelihood)]
             factors = " ".join(map(str, step.n_factors))
             rows.append([str(i), action, str(step.n_components), factors, *values, str(step.n_iter)])
-    return f"search: {len(rows) - 1} of {_counted(len(history), 'step')} accepted (nats)\n{_aligned(rows)}"
+    return f"search: {len(rows) - 1} of {_counted(len(history), 'step')} accepted (nats)\n{aligned(rows)}"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)

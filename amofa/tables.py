@@ -158,9 +158,10 @@ class _Choice:
             chosen = [j for column in self.columns for j in self._find(column, names, width)]
         if not chosen:
             raise ValueError(f"{self.table} has no column to use but that of the weights")
+        chosen += last
         if twice := [j for j, count in Counter(chosen).items() if count > 1]:
             raise ValueError(f"column {twice[0]} (from 0) of {self.table} is chosen twice")
-        return chosen + last
+        return chosen
 
     def _find(self, column: str, names: tuple[str, ...] | None, width: int) -> list[int]:
         found = [j for j, name in enumerate(names or ()) if name == column]

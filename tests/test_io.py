@@ -364,3 +364,19 @@ def test_permissions_are_those_of_any_new_file(from_arrays, tmp_path):
     from_arrays.save(tmp_path / "m.npz")
     (tmp_path / "plain").touch()
     assert (tmp_path / "m.npz").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_what_is_no_regular_file_is_not_replaced(from_arrays, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(OSError, match="not a regular file") as caught:
+        from_arrays.save(folder)
+    assert caught.value.filename == str(folder)
+    assert folder.is_dir()
+
+
+def test_errors_name_the_file_that_was_asked_for(from_arrays, tmp_path):
+    path = tmp_path / "nowhere" / "model.npz"
+    with pytest.raises(FileNotFoundError) as caught:
+        from_arrays.save(path)
+    assert caught.value.filename == str(path)

@@ -57,7 +57,7 @@ def test_principal_axes_of_a_flat_covariance_have_no_negative_variance(rng):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("d", "p"), [(1, 0), (1, 1), (3, 1), (5, 2), (4, 4)])
 def test_the_first_mixture_is_the_principal_axes(rng, d, p, weighted):
-    x = 7 + rng.standard_normal((100, d)) @ rng.standard_normal((d, d))
+    x = 7 + rng.standard_normal((100, 1)) + rng.standard_normal((100, d)) * rng.uniform(0.5, 2, d)
     w = rng.uniform(0, 2, 100) if weighted else None
     first = first_mixture(Samples(x, weights=w), p, np.full(d, 1e-4))
     assert first.n_factors == (p,)
@@ -172,7 +172,7 @@ def test_starts_do_not_depend_on_the_signs_of_eigenvectors(rng, d):
 
 
 def test_a_split_finds_two_groups(rng):
-    x, labels = datasets.factor_analysers(rng, 4, [1, 1], [150, 100], distance=5)
+    x, labels = datasets.factor_analysers(rng, 4, [0, 0], [150, 100], distance=5)
     parent = first_mixture(Samples(x), 1, np.full(4, 1e-4))
     children = split(Samples(x), parent, 0, covariance_of(x), settings(4, annihilates=True)).parameters
     found = reference.responsibilities(x, children.components()).argmax(axis=1)
@@ -284,7 +284,8 @@ def test_a_missing_factor_is_found(rng):
     """The new column lies along the factor that the mixture lacks, and raises the likelihood."""
     truth = random_mixture(rng, 1, 8, 2)
     x = random_rows(rng, truth, 3000)
-    lacking = Parameters.from_components([truth.component(0)._replace(loadings=truth.loadings[:1])])
+    noise = truth.uniquenesses[0] + truth.loadings[1] ** 2
+    lacking = Parameters.from_components([truth.component(0)._replace(loadings=truth.loadings[:1], uniquenesses=noise)])
     got = add_factor(lacking, 0, covariance_of(x - truth.means[0]), np.full(8, 1e-4))
     missing = truth.loadings[1] / np.linalg.norm(truth.loadings[1])
     column = got.loadings[1] / np.linalg.norm(got.loadings[1])

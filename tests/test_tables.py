@@ -183,6 +183,7 @@ def test_all_columns_but_the_weights(file, tmp_path):
         ({"columns": ["2-1"]}, "FILE has no column 2-1; columns are numbered"),
         ({"columns": ["-1"]}, "FILE has no column '-1'; columns are numbered"),
         ({"columns": ["0", "id"]}, "column 0 (from 0) of FILE is chosen twice"),
+        ({"columns": ["0-1"], "weights": "width"}, "column 1 (from 0) of FILE is chosen twice"),
         ({"weights": "w"}, "FILE has no column 'w'; columns are numbered"),
         ({"weights": "0-1"}, "weights must be one column, got '0-1'"),
         ({"columns": ["kind"]}, "FILE, line 2, column 'kind': 'setosa' is not a number"),
@@ -340,6 +341,12 @@ def test_damaged_files(tmp_path, file, suffix):
     content = whole.read_bytes()
     for part in (b"", content[:5], content[:40], content[:-8], b"1,2\n3,4\n"):
         assert refusal(file(f"part{suffix}", part)).startswith(f"FILE cannot be read as {suffix} (")
+
+
+def test_one_array_under_the_name_of_an_archive(file, tmp_path):
+    np.save(tmp_path / "x.npy", ROWS)
+    path = file("x.npz", (tmp_path / "x.npy").read_bytes())
+    assert refusal(path) == "FILE cannot be read as .npz (a single array, not an archive of arrays)"
 
 
 def test_options_of_other_files(file, tmp_path):
