@@ -1,4 +1,6 @@
-# Layout of the sufficient statistics, shared by the kernels, not installed.
+# Layout of the sufficient statistics, and the pass that fills them: shared by the kernels, not installed.
+
+from amofa._posterior cimport Prepared, Scratch
 
 
 cdef struct Statistics:
@@ -12,3 +14,8 @@ cdef struct Statistics:
 
 cdef Statistics view_statistics(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil
 cdef Py_ssize_t statistics_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
+
+cdef void accumulate_rows(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
+    const Prepared *mixture, Scratch *scratch, Statistics *statistics) noexcept nogil
+cdef int check_statistics(const Prepared *mixture, const double[::1] statistics) except -1

@@ -15,7 +15,7 @@ from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 
 # Variances, that is squares of standard deviations, must be normal numbers.
-_SCALE_MIN, _SCALE_MAX = 1e-150, 1e150
+_SCALE_MIN, _SCALE_MAX = 1e-150, 1e153
 # A column whose range is within the rounding of its values carries nothing.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 

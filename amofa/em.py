@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from amofa import _factor
+from amofa._em import Iteration
 from amofa.criterion import Criterion
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 from amofa.samples import Samples
@@ -110,28 +111,28 @@ class _State:
         self.penalty = settings.criterion(samples.n_features, parameters.n_factors, samples.total_weight)
         # No component can lack support while all have this share.
         self.safe_weight = max(self.penalty.min_soft_counts) / samples.total_weight if settings.annihilates else 0.0
-        self.evaluator = Evaluator(self.parameters)
-        self.statistics = Statistics(self.parameters)
-        self.work = np.empty(_factor.maximize_size(parameters.offsets, samples.n_features))
+        evaluator = Evaluator(self.parameters)
+        self.iteration = Iteration(
+            self.parameters.buffer,
+            self.parameters.offsets,
+            evaluator.prepared,
+            Statistics(self.parameters).buffer,
+            settings.floor,
+            evaluator.work,
+            np.empty(_factor.maximize_size(parameters.offsets, samples.n_features)),
+            with_entropy=self.penalty.uses_entropy,
+        )
         self.log_likelihood = -np.inf
 
     def expect(self) -> float:
         """E-step: statistics of the current parameters. Returns their cost, nats."""
-        self.samples.accumulate(self.evaluator, self.statistics, with_entropy=self.penalty.uses_entropy)
-        self.log_likelihood = self.statistics.log_likelihood + self.samples.log_jacobian
-        entropy = self.statistics.entropy if self.penalty.uses_entropy else 0.0
-        return self.penalty.cost(self.log_likelihood, entropy, self.weights)
+        self.samples.expect(self.iteration)
+        self.log_likelihood = self.iteration.log_likelihood + self.samples.log_jacobian
+        return self.penalty.cost(self.log_likelihood, self.iteration.entropy, self.weights)
 
     def maximize(self) -> _State:
         """M-step, in place, and annihilation. Returns the state to go on with."""
-        _factor.maximize(
-            self.statistics.buffer,
-            self.parameters.offsets,
-            self.evaluator.prepared,
-            self.settings.floor,
-            self.parameters.buffer,
-            self.work,
-        )
+        self.iteration.maximize()
         self.weights = self.parameters.weights.tolist()
         if min(self.weights) >= self.safe_weight or len(self.weights) == 1:
             return self

@@ -178,14 +178,14 @@ def _limits(
 ) -> Limits:
     if n_components is not None:
         n_components = _whole_number("n_components", n_components, at_least=1)
-    if max_components is not None:
-        max_components = _whole_number("max_components", max_components, at_least=n_components or 1)
     factors: int | tuple[int, ...] | None
     if n_factors is None or isinstance(n_factors, Integral):
         factors = None if n_factors is None else _whole_number("n_factors", n_factors, at_least=0, at_most=d)
     else:
         factors = _factor_sequence(n_factors, d, n_components)
         n_components = len(factors)
+    if max_components is not None:
+        max_components = _whole_number("max_components", max_components, at_least=n_components or 1)
     if max_factors is not None:
         given = factors if isinstance(factors, int) else max(factors or (0,))
         max_factors = _whole_number("max_factors", max_factors, at_least=given)

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from amofa import _kurtosis, _posterior, _statistics
+from amofa._em import Iteration
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 
 # Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
@@ -209,6 +210,12 @@ class Samples:
         offsets = mixture.parameters.offsets
         for x, w in self.chunks():
             _statistics.accumulate(x, w, offsets, mixture.prepared, statistics.buffer, mixture.work, with_entropy)
+
+    def expect(self, iteration: Iteration) -> None:
+        """The same within an EM run, whose buffers are bound already."""
+        iteration.clear()
+        for x, w in self.chunks():
+            iteration.accumulate(x, w)
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
         """The component of largest responsibility of every row, (n,) intp."""

@@ -220,11 +220,15 @@ class _Search:
         return [bool(wide) and margin > 0 for wide, margin in zip(spread, margins, strict=True)]
 
     def extensible(self) -> list[bool]:
-        """Components with support for one more factor, and columns for it. A single component needs no support."""
-        d, most = self.samples.n_features, self.limits.max_factors
-        few = [p < _MOST_FACTORS_SHARE * d and (most is None or p < most) for p in self.current.parameters.n_factors]
+        """Components with support for one more factor, and room for it. A single component needs no support."""
+        parameters = self.current.parameters
+        limit = self.limits.max_factors
+        most = min(_MOST_FACTORS_SHARE * self.samples.n_features, np.inf if limit is None else limit)
+        # Rows about their mean span one direction less than there are rows.
+        directions = (self.samples.total_weight * parameters.weights - 1).tolist()
+        room = [p < most and p + 1 <= span for p, span in zip(parameters.n_factors, directions, strict=True)]
         margins = self.margins(children=1, more_factors=1)
-        return [room and (len(few) == 1 or margin > 0) for room, margin in zip(few, margins, strict=True)]
+        return [space and (len(room) == 1 or margin > 0) for space, margin in zip(room, margins, strict=True)]
 
     def margins(self, *, children: int, more_factors: int) -> list[float]:
         """By how much each soft count exceeds what so many components with so many more factors would need."""

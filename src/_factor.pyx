@@ -3,9 +3,8 @@
 from libc.math cimport INFINITY
 
 from amofa._blas cimport cholesky_lower, gemm, solve_lower
-from amofa._posterior cimport (
-    Parameters, Prepared, check_layout, checked_mixture, n_parameters_stored, prepare_mixture, view_parameters)
-from amofa._statistics cimport Statistics, statistics_length, view_statistics
+from amofa._posterior cimport Parameters, Prepared, check_layout
+from amofa._statistics cimport Statistics
 
 
 cdef int maximize_component(
@@ -103,56 +102,9 @@ cdef Py_ssize_t maximize_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
 
 
 def maximize_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
-    """Length of the work buffer of `maximize`."""
+    """Length of the work buffer of an M-step."""
     cdef Py_ssize_t k, length = 0
     check_layout(offsets, n_features)
     for k in range(offsets.shape[0] - 1):
         length = max(length, maximize_length(n_features, offsets[k + 1] - offsets[k]))
     return length
-
-
-def maximize(
-    const double[::1] statistics not None,  # IN
-    const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
-    double[::1] prepared not None,  # INOUT the mixture that the statistics were taken with before, the maximiser after
-    const double[::1] floor not None,  # IN   (d) smallest uniqueness of each column
-    double[::1] parameters not None,  # INOUT the same mixture before and the maximiser after
-    double[::1] work not None,  # WORK
-):
-    """One M-step: weights, means, loadings and uniquenesses of all components, prepared for the next E-step.
-
-    Cost O(sum_k d p_k^2).
-
-    A component without rows keeps its mean, loadings and uniquenesses. Uniquenesses are held at or above the floor,
-    which keeps the step monotone, since the expected log-likelihood has one maximum in each of them.
-
-    Raises
-    ------
-    ValueError
-        If a buffer has the wrong length.
-    FloatingPointError
-        If a component's moments are not finite, or no row has been counted.
-    """
-    cdef Py_ssize_t d = floor.shape[0], k, status, singular
-    cdef Prepared mixture = checked_mixture(prepared, offsets, d)
-    cdef Py_ssize_t K = mixture.n_components
-    cdef Statistics sums
-    cdef Parameters view
-    if statistics.shape[0] != statistics_length(K, d, &offsets[0]):
-        raise ValueError("statistics has the wrong length for these offsets and features")
-    if parameters.shape[0] != n_parameters_stored(K, d, &offsets[0]):
-        raise ValueError("parameters has the wrong length for these offsets and features")
-    for k in range(K):
-        if work.shape[0] < maximize_length(d, offsets[k + 1] - offsets[k]):
-            raise ValueError("work is too short")
-    with nogil:
-        sums = view_statistics(K, d, &offsets[0], <double *> &statistics[0])
-        view = view_parameters(K, d, &parameters[0])
-        status = maximize_mixture(&mixture, &sums, &floor[0], &view, &work[0])
-        singular = prepare_mixture(&view, &mixture) if status == 0 else 0
-    if status < 0:
-        raise FloatingPointError("the soft counts are all zero, or not finite")
-    if status:
-        raise FloatingPointError(f"the moments of component {status - 1} are not finite")
-    if singular:
-        raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")

@@ -252,6 +252,12 @@ cdef int check_offsets(const Py_ssize_t[::1] offsets) except -1:
     return 0
 
 
+cdef int check_parameters(const Prepared *mixture, const double[::1] parameters) except -1:
+    if parameters.shape[0] != n_parameters_stored(mixture.n_components, mixture.n_features, mixture.offsets):
+        raise ValueError("parameters has the wrong length for these offsets and features")
+    return 0
+
+
 cdef int check_rows(Py_ssize_t d, Py_ssize_t n, const double[::1] row_weights) except -1:
     if row_weights is not None and row_weights.shape[0] != n:
         raise ValueError("row_weights must have one entry per row")
@@ -302,8 +308,7 @@ def prepare(
     cdef Prepared mixture = checked_mixture(prepared, offsets, n_features)
     cdef Parameters view
     cdef Py_ssize_t status
-    if parameters.shape[0] != n_parameters_stored(mixture.n_components, n_features, &offsets[0]):
-        raise ValueError("parameters has the wrong length for these offsets and features")
+    check_parameters(&mixture, parameters)
     view = view_parameters(mixture.n_components, n_features, <double *> &parameters[0])
     with nogil:
         status = prepare_mixture(&view, &mixture)

@@ -39,6 +39,19 @@ cdef Py_ssize_t statistics_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *
     return 2 + K + 2 * K * d + offsets[K] * d
 
 
+cdef void accumulate_rows(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
+    const Prepared *mixture, Scratch *scratch, Statistics *statistics,
+) noexcept nogil:
+    """Any number of rows, block by block."""
+    cdef Py_ssize_t start = 0, length
+    while start < n:
+        length = min(scratch.stride, n - start)
+        accumulate_block(length, x + start, ldx, row_weights + start if row_weights != NULL else NULL, with_entropy,
+                         mixture, scratch, statistics)
+        start += length
+
+
 cdef void accumulate_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
     const Prepared *mixture, Scratch *scratch, Statistics *statistics,
@@ -77,6 +90,12 @@ cdef void accumulate_component(
     gemm(b"N", b"T", p, d, n, 1.0, scratch.scaled, stride, scratch.deviations, stride, 1.0, cross, d)
 
 
+cdef int check_statistics(const Prepared *mixture, const double[::1] statistics) except -1:
+    if statistics.shape[0] != statistics_length(mixture.n_components, mixture.n_features, mixture.offsets):
+        raise ValueError("statistics has the wrong length for these offsets and features")
+    return 0
+
+
 def statistics_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
     """Length of a statistics buffer: 2 + K + 2 K d + P d float64 values."""
     check_layout(offsets, n_features)
@@ -98,23 +117,20 @@ def accumulate(
     only if it is asked for); the soft counts (K); sums of h e (K, d) and of h e^2 (K, d) with e = x - mean_k; sums of
     h (W_k e) e' (P, d).
     """
-    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start = 0, length
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1]
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
     cdef Statistics sums
     cdef Scratch scratch
     check_rows(d, n, row_weights)
     check_work(&mixture, work)
-    if statistics.shape[0] != statistics_length(mixture.n_components, d, &offsets[0]):
-        raise ValueError("statistics has the wrong length for these offsets and features")
-    cdef const double *w = &row_weights[0] if row_weights is not None and n else NULL
+    check_statistics(&mixture, statistics)
+    if n == 0:
+        return
+    cdef const double *w = &row_weights[0] if row_weights is not None else NULL
     with nogil:
         sums = view_statistics(mixture.n_components, d, &offsets[0], &statistics[0])
         scratch = view_scratch(&mixture, &work[0])
-        while start < n:
-            length = min(scratch.stride, n - start)
-            accumulate_block(length, &x[0, start], n, w + start if w != NULL else NULL, with_entropy,
-                             &mixture, &scratch, &sums)
-            start += length
+        accumulate_rows(n, &x[0, 0], n, w, with_entropy, &mixture, &scratch, &sums)
 
 
 def accumulate_scatter(

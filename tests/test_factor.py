@@ -8,6 +8,7 @@ import reference
 from reference import random_mixture, random_rows, relative_error
 
 from amofa import _factor, _statistics
+from amofa._em import Iteration
 from amofa.parameters import Evaluator, Statistics
 
 TOLERANCE = 1e-12
@@ -22,12 +23,17 @@ def expectation(parameters, x, weights=None):
     return mixture, statistics
 
 
+def maximize_buffers(statistics, offsets, prepared, floor, parameters, work):
+    """The M-step in place, on buffers as they are."""
+    Iteration(parameters, offsets, prepared, statistics, floor, np.empty(200_000), work).maximize()
+
+
 def maximize(parameters, mixture, statistics, floor):
     """The next parameters. The mixture stays as it is."""
     new = parameters.copy()
     work = np.full(_factor.maximize_size(parameters.offsets, parameters.n_features), np.nan)
     floor = np.full(parameters.n_features, floor) if np.ndim(floor) == 0 else floor
-    _factor.maximize(statistics.buffer, parameters.offsets, mixture.prepared.copy(), floor, new.buffer, work)
+    maximize_buffers(statistics.buffer, parameters.offsets, mixture.prepared.copy(), floor, new.buffer, work)
     return new
 
 
@@ -152,7 +158,7 @@ def test_the_step_leaves_the_mixture_ready_for_the_next(rng):
     x = random_rows(rng, parameters, 60)
     mixture, statistics = expectation(parameters, x)
     work = np.empty(_factor.maximize_size(parameters.offsets, 3))
-    _factor.maximize(statistics.buffer, parameters.offsets, mixture.prepared, np.full(3, 0.1), parameters.buffer, work)
+    maximize_buffers(statistics.buffer, parameters.offsets, mixture.prepared, np.full(3, 0.1), parameters.buffer, work)
     in_place = Statistics(parameters)
     _statistics.accumulate(
         np.ascontiguousarray(x.T), None, parameters.offsets, mixture.prepared, in_place.buffer, mixture.work
@@ -225,7 +231,7 @@ def read_only(a):
 
 
 def arguments(**changes):
-    """Valid arguments of `maximize` for K = 2, d = 3, factors (1, 2), with changes."""
+    """Valid arguments of `maximize_buffers` for K = 2, d = 3, factors (1, 2), with changes."""
     rng = np.random.default_rng(0)
     parameters = random_mixture(rng, 2, 3, [1, 2])
     mixture, statistics = expectation(parameters, random_rows(rng, parameters, 20))
@@ -242,8 +248,8 @@ def arguments(**changes):
 
 def test_input_may_be_read_only():
     valid = arguments()
-    names = ("statistics", "offsets", "floor")
-    _factor.maximize(**valid | {name: read_only(valid[name]) for name in names})
+    names = ("offsets", "floor")
+    maximize_buffers(**valid | {name: read_only(valid[name]) for name in names})
 
 
 @pytest.mark.parametrize(
@@ -267,13 +273,13 @@ def test_input_may_be_read_only():
 )
 def test_wrong_buffers_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        _factor.maximize(**arguments(**changes))
+        maximize_buffers(**arguments(**changes))
 
 
 @pytest.mark.parametrize("name", ["statistics", "offsets", "prepared", "floor", "parameters", "work"])
 def test_none_is_refused(name):
     with pytest.raises(TypeError, match=f"'{name}' must not be None"):
-        _factor.maximize(**arguments(**{name: None}))
+        maximize_buffers(**arguments(**{name: None}))
 
 
 def test_maximize_size():

@@ -1,0 +1,10 @@
+# The M-step of a whole mixture, shared by the kernels, not installed.
+
+from amofa._posterior cimport Parameters, Prepared
+from amofa._statistics cimport Statistics
+
+
+cdef Py_ssize_t maximize_mixture(
+    const Prepared *mixture, const Statistics *statistics, const double *floor, Parameters *parameters, double *work
+) noexcept nogil
+cdef Py_ssize_t maximize_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil
