@@ -205,9 +205,12 @@ def _factor_sequence(n_factors: Any, d: int, n_components: int | None) -> tuple[
 def _noise_floor(noise_floor: Any, d: int) -> float | FloatArray:
     if noise_floor is None:
         return _NOISE_FLOOR
-    if np.ndim(noise_floor) == 0:
-        return _positive_number("noise_floor", noise_floor if isinstance(noise_floor, Real) else noise_floor[()])
-    floor = np.asarray(noise_floor, dtype=np.float64)
+    given = np.asarray(noise_floor)
+    if given.ndim == 0:
+        return _positive_number("noise_floor", given.item())
+    if given.dtype.kind not in "biuf":
+        raise TypeError(f"noise_floor must hold real numbers, got dtype {given.dtype}")
+    floor = np.ascontiguousarray(given, dtype=np.float64)
     if floor.shape != (d,):
         raise ValueError(f"noise_floor has shape {floor.shape}; pass one number, or one for each of {d} columns")
     if not (np.isfinite(floor) & (floor > 0)).all():

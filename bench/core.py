@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 import warnings
 from collections import Counter
@@ -25,6 +26,12 @@ from sklearn.mixture import GaussianMixture
 
 import amofa
 from amofa.metrics import normalized_information_distance
+from amofa.parameters import Evaluator, Parameters, Statistics
+from amofa.samples import Samples
+
+# The slow forms that the tests compare with, too.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+import reference as reference_forms
 
 LabelledSet = tuple[NDArray[np.float64], NDArray[np.intp]]
 REPEATS = 7
@@ -61,6 +68,54 @@ def reference(data: Path, folder: Path, quick: bool) -> None:
             f"{abs(log_likelihood / float(given['loglik_nats']) - 1):.1e}), code length {bits:.6f} bits (relative "
             f"error {abs(bits / float(given['message_length_bits']) - 1):.1e})"
         )
+
+
+def kernels(data: Path, folder: Path, quick: bool) -> None:
+    """Largest relative differences of the kernels from dense numpy (tests/reference.py), over random shapes."""
+    worst: dict[str, float] = {}
+    rng = np.random.default_rng(0)
+    for d, K in [(1, 1), (1, 4), (2, 4), (3, 2), (5, 20), (16, 8), (100, 3)]:
+        for n in (1, 50, 700):
+            for factors in (0, 1, max(1, d // 3), d + 2):
+                for name, error in kernel_errors(rng, reference_forms.random_mixture(rng, K, d, factors), n).items():
+                    worst[name] = max(worst.get(name, 0.0), error)
+    for name, error in worst.items():
+        print(f"{name}: {error:.1e}")
+
+
+def kernel_errors(rng: np.random.Generator, mixture: Parameters, n: int) -> dict[str, float]:
+    x, w = reference_forms.random_rows(rng, mixture, n), rng.uniform(0.5, 2.0, n)
+    components, samples = mixture.components(), Samples(x, weights=w)
+    model = amofa.MixtureOfFactorAnalyzers(
+        mixture.weights, mixture.means, [c.loadings.T for c in components], mixture.uniquenesses
+    )
+    statistics = Statistics(mixture)
+    samples.accumulate(Evaluator(mixture), statistics)
+    expected = reference_forms.statistics(x, w, components)
+    actual = np.split(statistics.buffer, np.cumsum([part.size for part in expected.values()])[:-1])
+    moments, counts = samples.moments(mixture), expected["soft_counts"][:, None, None]
+    shifts = expected["first"] / counts[:, 0]
+    covariances = reference_forms.scatter(x, w, components) / counts - shifts[:, :, None] * shifts[:, None, :]
+    relative = reference_forms.relative_error
+    return {
+        "log density": reference_forms.log_error(model.score_samples(x), reference_forms.log_density(x, components)),
+        "responsibilities": relative(model.predict_proba(x), reference_forms.responsibilities(x, components)),
+        "factor scores": max(
+            relative(z, reference_forms.factor_scores(x, c), max(1.0, np.abs(z).max(initial=0.0)))
+            for z, c in zip(model.factor_scores(x), components, strict=True)
+        ),
+        "sufficient statistics": max(
+            relative(a.reshape(e.shape), e, max(1.0, np.abs(e).max(initial=0.0)))
+            for a, e in zip(actual, expected.values(), strict=True)
+        ),
+        "covariances": relative(moments.covariances, covariances, max(1.0, np.abs(covariances).max())),
+        # Against what is not subtracted from it, the fourth moment of a Gaussian.
+        "kurtosis": relative(
+            samples.kurtosis_z(mixture),
+            reference_forms.kurtosis_z(x, w, components),
+            np.sqrt(expected["soft_counts"] * x.shape[1] * (x.shape[1] + 2) / 8),
+        ),
+    }
 
 
 def program_code_length(
@@ -191,7 +246,7 @@ def speed(data: Path, folder: Path, quick: bool) -> None:
         print(f"  {library['internal_api']} {library['version']}: {Path(library['filepath']).name}")
 
 
-SECTIONS = {f.__name__: f for f in (reference, example1, example2, classification, real, invariance, speed)}
+SECTIONS = {f.__name__: f for f in (reference, kernels, example1, example2, classification, real, invariance, speed)}
 
 
 def main() -> None:
