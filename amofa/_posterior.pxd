@@ -59,5 +59,5 @@ cdef void component_deviations(
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d)
 cdef int check_layout(const Py_ssize_t[::1] offsets, Py_ssize_t d) except -1
 cdef int check_parameters(const Prepared *mixture, const double[::1] parameters) except -1
-cdef int check_rows(Py_ssize_t d, Py_ssize_t n, const double[::1] row_weights) except -1
+cdef int check_rows(Py_ssize_t n, const double[::1] row_weights) except -1
 cdef int check_work(const Prepared *mixture, double[::1] work) except -1

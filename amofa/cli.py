@@ -59,6 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         Exit status: 0, or 2 after one line on standard error for input of any kind that cannot be used.
     """
+    if sys.stdout is None:
+        # Closed by whoever started the program. There may be no standard error either.
+        if sys.stderr is not None:
+            _complain("error", "standard output is closed")
+        return _BAD_INPUT
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", category=AmofaWarning)
         try:

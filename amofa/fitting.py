@@ -18,7 +18,7 @@ from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters, Statistics
 from amofa.samples import Samples, check_table, check_weights
-from amofa.search import Limits, paper_search
+from amofa.search import REFINEMENT, Limits, paper_search
 from amofa.threads import single_blas_thread
 from amofa.warnings import AmofaWarning
 
@@ -145,9 +145,9 @@ def fit(
 
 
 def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-    return str(value)
+    return value
 
 
 def _whole_number(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
@@ -299,7 +299,9 @@ def _warn_of_constant_columns(constant: NDArray[np.bool_]) -> None:
 
 def _warn_of_shortfall(found: Fit, limits: Limits, max_iter: int) -> None:
     if not found.converged:
-        _warn(f"EM of the chosen model did not converge within max_iter={max_iter} iterations; allow more")
+        _warn(
+            f"EM of the chosen model did not converge within {REFINEMENT} x max_iter={max_iter} iterations; allow more"
+        )
     wanted, reached = limits.n_components, found.parameters.n_components
     if wanted is not None and reached < wanted:
         _warn(f"{wanted} components were asked for, but the rows hold only {reached} that can be told apart")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import uuid
 import zipfile
 from collections.abc import Mapping
@@ -100,6 +101,8 @@ def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
         os.replace(temporary, target)
     except OSError as error:
         # The temporary file's name means nothing to a user.

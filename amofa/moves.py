@@ -57,7 +57,7 @@ def split(local: Samples, parameters: Parameters, k: int, covariance: FloatArray
     Returns
     -------
     Fit or None
-        The mixture with the children (the first in place of the parent, the second at the end), before any EM on all
+        The mixture with the children (the heavier in place of the parent, the other at the end), before any EM on all
         rows; its costs and iterations are the local fit's. None if no local fit keeps two components.
     """
     short = replace(settings, max_iter=min(settings.max_iter, _LOCAL_ITERATIONS))
@@ -70,7 +70,9 @@ def split(local: Samples, parameters: Parameters, k: int, covariance: FloatArray
         return None
     best = min(kept, key=lambda fit: fit.cost)
     weight = parameters.weights[k]
-    first, second = (c._replace(weight=c.weight * weight) for c in best.parameters.components())
+    # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
+    ordered = sorted(best.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
+    first, second = (c._replace(weight=c.weight * weight) for c in ordered)
     others = parameters.components()
     children = Parameters.from_components([*others[:k], first, *others[k + 1 :], second])
     return Fit(children, best.log_likelihood, best.cost, sum(fit.n_iter for fit in fits), best.converged)

@@ -105,12 +105,7 @@ class Evaluator:
         self.parameters = parameters
         self.prepared = np.empty(prepared)
         self.work = np.empty(work)
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Prepare again, after the parameters have changed."""
-        p = self.parameters
-        _posterior.prepare(p.buffer, p.offsets, p.n_features, self.prepared)
+        _posterior.prepare(parameters.buffer, parameters.offsets, parameters.n_features, self.prepared)
 
 
 class Statistics:
@@ -119,11 +114,10 @@ class Statistics:
     ``buffer`` is all of it: statistics of two sets of rows under the same mixture merge by adding their buffers.
     """
 
-    __slots__ = ("buffer", "soft_counts")
+    __slots__ = ("buffer",)
 
     def __init__(self, parameters: Parameters) -> None:
         self.buffer = np.zeros(_statistics.statistics_size(parameters.offsets, parameters.n_features))
-        self.soft_counts = self.buffer[2 : 2 + parameters.n_components]
 
     @property
     def log_likelihood(self) -> float:

@@ -28,7 +28,7 @@ Chunk = tuple[FloatArray, FloatArray | None]
 
 
 def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None) -> NDArray[Any]:
-    """Check that X is a finite, real, two-dimensional table; never copies an array.
+    """Check that X is a finite, real, two-dimensional table; copies no array but one of objects.
 
     Parameters
     ----------
@@ -55,7 +55,11 @@ def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None)
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked values; drop such rows or fill in values")
-    table = _as_real(np.asarray(X), name)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{name} is no table ({error}); give all rows the same number of columns") from None
+    table = _as_real(array, name)
     if table.ndim != 2:
         hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
         raise ValueError(
@@ -88,7 +92,9 @@ def _check_finite(table: NDArray[Any], name: str) -> None:
     bad, first = 0, None
     rows = max(1, _CHUNK_VALUES // table.shape[1])
     for start in range(0, len(table), rows):
-        wrong = ~np.isfinite(table[start : start + rows])
+        # As float64, which is what it will be read as: longer floats may have no finite value there.
+        with np.errstate(over="ignore"):
+            wrong = ~np.isfinite(table[start : start + rows].astype(np.float64, copy=False))
         count = int(np.count_nonzero(wrong))
         if count and first is None:
             i, j = np.argwhere(wrong)[0]

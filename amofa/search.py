@@ -24,9 +24,9 @@ _SPLIT_CANDIDATES = 2
 # is not believed, as no code is shorter than nothing.
 _LEAST_ROWS = 12.0
 # EM of the chosen model, where it is not done, may take this many times max_iter more.
-_REFINEMENT = 20
-# In standardised columns; a component with less total variance than this is a single point and cannot be split.
-_POINT_VARIANCE = 1e-12
+REFINEMENT = 20
+# A component that was asked for is one only if it has more than this share of the average row's weight.
+_LEAST_SHARE_OF_A_ROW = 0.5
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class _Search:
     def refine(self) -> None:
         """Go on with EM from the best model where it met the limit of iterations before the tolerance."""
         if not self.best.converged:
-            longer = replace(self.settings, max_iter=_REFINEMENT * self.settings.max_iter)
+            longer = replace(self.settings, max_iter=REFINEMENT * self.settings.max_iter)
             refined = expectation_maximization(self.samples, self.best.parameters, longer)
             self.record(Proposal("refine", -1, refined, refined.n_iter), accepted=True)
             self.best = refined
@@ -171,16 +171,19 @@ class _Search:
             return None
         kurtosis = np.abs(self.samples.kurtosis_z(self.current.parameters))
         labels = self.samples.labels(self.current.parameters)
+        candidates = ranked(kurtosis, self.splittable(moments, labels))
         best: Proposal | None = None
-        n_iter = 0
-        for k in ranked(kurtosis, self.splittable(moments, labels))[:_SPLIT_CANDIDATES]:
+        tried = n_iter = 0
+        # Where more components must come, one that falls apart is no reason to stop looking.
+        for k in candidates[:_SPLIT_CANDIDATES] if limits.n_components is None else candidates:
             proposal = self.split(k, np.flatnonzero(labels == k), moments.covariances[k])
             if proposal is None:
                 continue
+            tried += 1
             n_iter += proposal.n_iter
             if best is None or proposal.fit.cost < best.fit.cost:
                 best = proposal
-            if self.pays(proposal):
+            if self.pays(proposal) or tried == _SPLIT_CANDIDATES:
                 break
         return None if best is None else replace(best, n_iter=n_iter)
 
@@ -190,7 +193,10 @@ class _Search:
         if children is None:
             return None
         fit = self.fit(children.parameters)
-        if self.settings.annihilates and fit.parameters.weights.min() * self.samples.total_weight < _LEAST_ROWS:
+        least = _LEAST_ROWS
+        if not self.settings.annihilates:
+            least = _LEAST_SHARE_OF_A_ROW * self.samples.total_weight / self.samples.n_rows
+        if fit.parameters.weights.min() * self.samples.total_weight < least:
             return None
         return Proposal("split", k, fit, children.n_iter + fit.n_iter)
 
@@ -209,11 +215,10 @@ class _Search:
         return Proposal("factor", k, fit, fit.n_iter)
 
     def splittable(self, moments: Moments, labels: NDArray[np.intp]) -> list[bool]:
-        """Components that are not a point and, where annihilation is on, have support enough for two children."""
+        """Components that vary beyond the noise floor and, where annihilation is on, have support for two children."""
         K = self.current.parameters.n_components
-        spread = (np.trace(moments.covariances, axis1=1, axis2=2) > _POINT_VARIANCE) & (
-            np.bincount(labels, minlength=K) > 1
-        )
+        variances = np.diagonal(moments.covariances, axis1=1, axis2=2)
+        spread = (variances > self.settings.floor).any(axis=1) & (np.bincount(labels, minlength=K) > 1)
         if not self.settings.annihilates:
             return [bool(wide) for wide in spread]
         margins = self.margins(children=2, more_factors=0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from amofa.criterion import n_parameters
 from amofa.history import FitReport, Step
 from amofa.parameters import Component, Parameters
@@ -50,8 +52,9 @@ def _components_table(parameters: Parameters, report: FitReport | None) -> str:
 def _mean_uniqueness_share(component: Component) -> float:
     """Part of the variance that the factors do not explain, averaged over features."""
     # Relative to the uniqueness, so that squares of loadings and variances near the ends of the range do not overflow.
-    explained = (component.loadings / component.uniquenesses**0.5) ** 2
-    return float((1 / (1 + explained.sum(axis=0))).mean())
+    with np.errstate(under="ignore"):
+        explained = (component.loadings / component.uniquenesses**0.5) ** 2
+        return float((1 / (1 + explained.sum(axis=0))).mean())
 
 
 def _search_table(history: Sequence[Step]) -> str:

@@ -219,7 +219,9 @@ def _load(source: str, key: str | None) -> NDArray[Any] | dict[str, NDArray[Any]
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 raise ValueError("a single array, not an archive of arrays")
-            return {name: archive[name] for name in ([key] if key and key in archive.files else archive.files)}
+            arrays = {name: archive[name] for name in ([key] if key and key in archive.files else archive.files)}
+            # Of a member that is no array, numpy gives the bytes.
+            return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
         # A damaged file can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
             raise ValueError(f"{source} cannot be read as {_suffix(source)} ({error})") from error

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from threading import Lock
 
 from threadpoolctl import ThreadpoolController
+
+_lock = Lock()
+# Fits under way in any thread, and what undoes the limit that the first of them set.
+_depth = 0
+_restore = ExitStack()
 
 
 @cache
@@ -17,6 +23,16 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
-    """Hold every BLAS of the process to one thread."""
-    with _controller().limit(limits=1, user_api="blas"):
+    """Hold every BLAS of the process to one thread, until the last of those who asked for it is done."""
+    global _depth
+    with _lock:
+        if _depth == 0:
+            _restore.enter_context(_controller().limit(limits=1, user_api="blas"))
+        _depth += 1
+    try:
         yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                _restore.close()

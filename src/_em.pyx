@@ -91,7 +91,7 @@ cdef class Iteration:
         cdef Py_ssize_t n = x.shape[1]
         if x.shape[0] != self.mixture.n_features:
             raise ValueError("x must have one row per feature")
-        check_rows(x.shape[0], n, row_weights)
+        check_rows(n, row_weights)
         if n == 0:
             return
         cdef const double *w = &row_weights[0] if row_weights is not None else NULL

@@ -27,7 +27,7 @@ def accumulate_kurtosis(
     cdef Py_ssize_t K = mixture.n_components
     cdef Scratch scratch
     cdef double *h
-    check_rows(d, n, row_weights)
+    check_rows(n, row_weights)
     check_work(&mixture, work)
     if soft_counts.shape[0] != K or fourth.shape[0] != K:
         raise ValueError("soft_counts and fourth must have one entry per component")

@@ -258,7 +258,7 @@ cdef int check_parameters(const Prepared *mixture, const double[::1] parameters)
     return 0
 
 
-cdef int check_rows(Py_ssize_t d, Py_ssize_t n, const double[::1] row_weights) except -1:
+cdef int check_rows(Py_ssize_t n, const double[::1] row_weights) except -1:
     if row_weights is not None and row_weights.shape[0] != n:
         raise ValueError("row_weights must have one entry per row")
     return 0

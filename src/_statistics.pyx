@@ -121,7 +121,7 @@ def accumulate(
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
     cdef Statistics sums
     cdef Scratch scratch
-    check_rows(d, n, row_weights)
+    check_rows(n, row_weights)
     check_work(&mixture, work)
     check_statistics(&mixture, statistics)
     if n == 0:
@@ -149,7 +149,7 @@ def accumulate_scatter(
     cdef Py_ssize_t K = mixture.n_components
     cdef Scratch scratch
     cdef double *h
-    check_rows(d, n, row_weights)
+    check_rows(n, row_weights)
     check_work(&mixture, work)
     if (soft_counts.shape[0] != K or first.shape[0] != K or first.shape[1] != d or scatter.shape[0] != K
             or scatter.shape[1] != d or scatter.shape[2] != d):

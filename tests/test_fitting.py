@@ -501,7 +501,7 @@ def test_em_that_does_not_converge_is_told(rng):
     """A tolerance that is next to nothing, and few iterations."""
     X, _ = datasets.factor_analysers(rng, 10, [2], [300])
     model, messages = caught(X, tol=1e-13, max_iter=3, n_components=1, n_factors=2)
-    assert messages == ["EM of the chosen model did not converge within max_iter=3 iterations; allow more"]
+    assert messages == ["EM of the chosen model did not converge within 20 x max_iter=3 iterations; allow more"]
     assert not model.converged
     check_model(model, X)
 
@@ -571,3 +571,25 @@ def test_a_fit_leaves_numpys_settings_alone(rng):
     amofa.fit(two_groups(rng))
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     assert np.geterr() == errors
+
+
+def test_no_more_components_than_rows(rng):
+    """More components than rows are asked for: what comes has rows of its own, and a warning says so."""
+    X = rng.standard_normal((12, 3))
+    model, messages = caught(X, n_components=40)
+    assert 1 < model.n_components <= 12
+    assert (model.weights * len(X) > 0.5).all()
+    assert len(np.unique(model.means.round(9), axis=0)) == model.n_components
+    assert any("40 components were asked for" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[1.0, 2.0], [3.0]], "X is no table .* same number of columns"),
+        (np.array([[1, 2], [3, np.longdouble("1e400")]]), "X has 1 value that is NaN or infinite, the first in row 1"),
+    ],
+)
+def test_what_is_no_table_of_float64_is_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        amofa.fit(X)

@@ -380,3 +380,11 @@ def test_errors_name_the_file_that_was_asked_for(from_arrays, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         from_arrays.save(path)
     assert caught.value.filename == str(path)
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(from_arrays, tmp_path):
+    path = tmp_path / "model.npz"
+    from_arrays.save(path)
+    path.chmod(0o600)
+    from_arrays.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -251,7 +251,7 @@ def test_accumulate_starts_anew(rng):
         samples.accumulate(Evaluator(parameters), statistics)
     np.testing.assert_array_equal(statistics.buffer, accumulate(parameters, samples))
     assert statistics.log_likelihood == statistics.buffer[0]
-    assert statistics.soft_counts.sum() == pytest.approx(100, rel=1e-13)
+    assert statistics.buffer[2 : 2 + parameters.n_components].sum() == pytest.approx(100, rel=1e-13)
 
 
 @pytest.fixture(scope="module")

@@ -78,16 +78,21 @@ def check_factors(history):
     """Every step changes the model at hand as its action says, up to components that were annihilated."""
     assert history[0].action == "start"
     assert history[0].component == -1
-    current = history[0].n_factors
+    previous = current = history[0].n_factors
     assert len(current) == 1
-    for step in history[1:]:
+    for before, step in pairwise(history):
         if step.action == "refine":
             assert step.component == -1
             assert any(without_some(other.n_factors, step.n_factors) for other in history if other is not step)
             continue
-        assert 0 <= step.component < len(current)
-        assert without_some(after(step, current), step.n_factors)
-        current = step.n_factors if step.accepted else current
+        # A rejected factor after an accepted split was most often proposed together with it, for the model before.
+        second = before.action == "split" and before.accepted and step.action == "factor" and not step.accepted
+        assert any(
+            0 <= step.component < len(model) and without_some(after(step, model), step.n_factors)
+            for model in ([previous, current] if second else [current])
+        )
+        if step.accepted:
+            previous, current = current, step.n_factors
 
 
 def check_growth(history, n):
@@ -124,6 +129,7 @@ def test_the_history_is_complete(rows, criterion):
     assert all(step.n_iter > 0 for step in history)
     assert all(np.isfinite([step.cost, step.message_length, step.log_likelihood]).all() for step in history)
     assert all(step.n_components == len(step.n_factors) for step in history)
+    assert max(p for step in history for p in step.n_factors) <= np.ceil(0.8 * rows.shape[1])
 
 
 def test_the_last_round_of_growth_is_recorded(rng):
@@ -134,6 +140,15 @@ def test_the_last_round_of_growth_is_recorded(rng):
         ("split", False),
         ("factor", False),
     ]
+
+
+def test_iterations_of_local_fits_are_counted(rng):
+    """One iteration for each of four starts, and one on all rows; twice that where a second split was tried."""
+    _, _, history = run(blobs(rng)[0], max_iter=1, n_components=5)
+    splits = [step.n_iter for step in history if step.action == "split"]
+    assert splits[0] == 5
+    assert set(splits) == {5, 10}
+    assert {step.n_iter for step in history if step.action in ("start", "factor")} == {1}
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -379,6 +394,28 @@ def test_one_gaussian_is_one_component(rng):
 def test_the_number_of_factors_of_one_factor_analyser_is_found(rng):
     X, _ = datasets.factor_analysers(rng, 12, [3], [1000])
     assert amofa.fit(X, criterion="bic").n_factors.tolist() == [3]
+
+
+def test_many_factors_are_found(rng):
+    X, _ = datasets.factor_analysers(rng, 10, [6], [3000])
+    (p,) = amofa.fit(X, criterion="bic", max_components=1).n_factors
+    assert 6 <= p <= 8
+
+
+def test_factors_are_found_in_few_rows(rng):
+    """A single component takes factors though it has fewer rows than parameters."""
+    X, _ = datasets.factor_analysers(rng, 50, [2], [20])
+    assert amofa.fit(X).n_factors.min() >= 2
+
+
+def test_a_component_of_light_tails_is_split_too(rng):
+    """Of two groups that both want a split, one flat and one with a spike, the one farther from a Gaussian is split."""
+    flat = -100 + np.concatenate([rng.normal(-3, 1, 4000), rng.normal(3, 1, 4000)])
+    peaked = 100 + np.concatenate([rng.normal(0, 0.3, 120), rng.normal(0, 2, 80)])
+    X = np.concatenate([flat, peaked])[:, None]
+    model = amofa.fit(X, n_factors=0, max_components=3)
+    np.testing.assert_allclose(np.sort(model.means[:, 0]), [-103, -97, 100], atol=1)
+    assert amofa.fit(X[8000:], n_factors=0).n_components >= 2
 
 
 def test_groups_and_factors_are_found(rng):
