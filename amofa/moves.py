@@ -105,6 +105,29 @@ def _toward_heavier_tail(local: Samples, mean: FloatArray, axes: FloatArray) -> 
     return np.where(third < 0, -1.0, 1.0)[:, None] * axes
 
 
+# ---- merge -----------------------------------------------------------------------------------------------------------
+
+
+def merge_coincident(parameters: Parameters) -> Parameters:
+    """Components that are the same within rounding become one; the mixture itself where all differ."""
+    kept: list[Component] = []
+    for component in parameters.components():
+        twin = next((i for i, other in enumerate(kept) if _coincide(component, other)), None)
+        if twin is None:
+            kept.append(component)
+        else:
+            kept[twin] = kept[twin]._replace(weight=kept[twin].weight + component.weight)
+    return parameters if len(kept) == parameters.n_components else Parameters.from_components(kept)
+
+
+def _coincide(a: Component, b: Component) -> bool:
+    """Same mean and covariance, in standardised columns: far closer than the noise floor lets groups be told apart."""
+    if not np.allclose(a.mean, b.mean, rtol=0.0, atol=1e-6):
+        return False
+    first, second = (c.loadings.T @ c.loadings + np.diag(c.uniquenesses) for c in (a, b))
+    return bool(np.allclose(first, second, rtol=1e-3, atol=1e-6))
+
+
 # ---- factor ----------------------------------------------------------------------------------------------------------
 
 

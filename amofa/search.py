@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from amofa.criterion import message_length
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.history import Step
-from amofa.moves import add_factor, covariance_misfit, first_mixture, split
+from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Moments, Samples
 
@@ -193,12 +193,20 @@ class _Search:
         if children is None:
             return None
         fit = self.fit(children.parameters)
-        least = _LEAST_ROWS
-        if not self.settings.annihilates:
-            least = _LEAST_SHARE_OF_A_ROW * self.samples.total_weight / self.samples.n_rows
-        if fit.parameters.weights.min() * self.samples.total_weight < least:
-            return None
-        return Proposal("split", k, fit, children.n_iter + fit.n_iter)
+        n_iter = children.n_iter + fit.n_iter
+        n = self.samples.total_weight
+        if self.settings.annihilates:
+            holds = fit.parameters.weights.min() * n >= _LEAST_ROWS
+            return Proposal("split", k, fit, n_iter) if holds else None
+        merged = merge_coincident(fit.parameters)
+        if merged is not fit.parameters:
+            fit = self.fit(merged)
+            n_iter += fit.n_iter
+        proposal = Proposal("split", k, fit, n_iter)
+        # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
+        progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
+        holds = fit.parameters.weights.min() * n >= _LEAST_SHARE_OF_A_ROW * n / self.samples.n_rows
+        return proposal if holds and progress else None
 
     def propose_factor(self, moments: Moments) -> Proposal | None:
         """Add a factor to the component whose covariance is modelled worst, if it has support for it."""
