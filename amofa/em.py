@@ -97,7 +97,8 @@ def expectation_maximization(samples: Samples, start: Parameters, settings: Sett
             if gain > 0 and gain * (settings.max_iter - iteration) < cost - target:
                 break
         previous = cost
-        state = state.maximize()
+        if iteration < settings.max_iter:
+            state = state.maximize()
     return Fit(best, best_log_likelihood, best_cost, iteration, converged=False)
 
 
