@@ -17,7 +17,7 @@ from amofa.em import Fit, Settings
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters, Statistics
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import Samples, check_table, check_weights, counted_rows
 from amofa.search import REFINEMENT, Limits, paper_search
 from amofa.threads import single_blas_thread
 from amofa.warnings import AmofaWarning
@@ -112,11 +112,12 @@ def fit(
     max_iter = _whole_number("max_iter", max_iter, at_least=1)
     floor = _noise_floor(noise_floor, table.shape[1])
 
-    # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
     history: list[Step] = []
+    # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
     with single_blas_thread(), np.errstate(under="ignore"):
-        rows = None if weights is None or weights.all() else np.flatnonzero(weights)
-        coordinates = Coordinates.of(Samples(table, weights=weights, rows=rows))
+        rows = counted_rows(weights)
+        whole = Samples(table, weights=weights, rows=rows)
+        coordinates = Coordinates.of(whole)
         _warn_of_constant_columns(coordinates.constant)
         variances = _floor_variances(floor, coordinates)
         samples = coordinates.samples(table, weights, rows)
@@ -137,7 +138,7 @@ def fit(
             parameters = _in_canonical_order(parameters)
         parameters = _with_canonical_factors(parameters)
         _warn_of_shortfall(found, limits, max_iter)
-        report = _report(Samples(table, weights=weights, rows=rows), parameters, variances, criterion, found, history)
+        report = _report(whole, parameters, variances, criterion, found, history)
     return MixtureOfFactorAnalyzers._from_fit(parameters, report)
 
 

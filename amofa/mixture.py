@@ -6,31 +6,20 @@ import operator
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
-from amofa import _posterior
 from amofa.criterion import CRITERIA, n_parameters
 from amofa.history import FitReport, Step
 from amofa.parameters import Evaluator, FloatArray, Parameters
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import PosteriorBlock, Samples, check_table, check_weights, counted_rows
 from amofa.summary import summarize
 from amofa.validation import parameters_from_arrays
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
-
-
-class _Block(NamedTuple):
-    """What the kernels say about some successive rows."""
-
-    rows: slice
-    row_weights: FloatArray | None  # (n,)
-    log_density: FloatArray  # (n,) nats
-    responsibilities: FloatArray  # (K, n)
-    scores: FloatArray  # (P, n), or (0, n) where not asked for
 
 
 class MixtureOfFactorAnalyzers:
@@ -202,30 +191,11 @@ class MixtureOfFactorAnalyzers:
         if sample_weight is None:
             return Samples(table)
         weights = check_weights(sample_weight, len(table))
-        # A row of weight 0 is absent, even where its log density is minus infinity.
-        return Samples(table, weights=weights, rows=None if weights.all() else np.flatnonzero(weights))
+        return Samples(table, weights=weights, rows=counted_rows(weights))
 
-    def _blocks(self, samples: Samples, *, with_scores: bool = False) -> Iterator[_Block]:
-        # Made anew for every call: its scratch memory must not be shared between threads.
-        mixture = Evaluator(self._parameters)
-        offsets = self._parameters.offsets
-        start = 0
-        for x, row_weights in samples.chunks():
-            n = x.shape[1]
-            log_density, responsibilities = np.empty(n), np.empty((self.n_components, n))
-            scores = np.empty((offsets[-1] if with_scores else 0, n))
-            _posterior.posterior(
-                x,
-                offsets,
-                mixture.prepared,
-                log_density,
-                None,
-                responsibilities,
-                scores if with_scores else None,
-                mixture.work,
-            )
-            yield _Block(slice(start, start + n), row_weights, log_density, responsibilities, scores)
-            start += n
+    def _blocks(self, samples: Samples, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
+        # The evaluator is made anew for every call: its scratch memory must not be shared between threads.
+        return samples.posterior(Evaluator(self._parameters), with_scores=with_scores)
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """The most probable component of every row.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -127,7 +127,22 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     return np.ascontiguousarray(weights)
 
 
+def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
+    """Rows that count, or None for all: one of weight 0 is absent, even where its log density is minus infinity."""
+    return None if weights is None or weights.all() else np.flatnonzero(weights)
+
+
 # ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+class PosteriorBlock(NamedTuple):
+    """What the kernels say about some successive rows."""
+
+    rows: slice
+    row_weights: FloatArray | None  # (n,)
+    log_density: FloatArray  # (n,) nats
+    responsibilities: FloatArray  # (K, n)
+    scores: FloatArray  # (P, n), or (0, n) where not asked for
 
 
 class Samples:
@@ -226,20 +241,32 @@ class Samples:
         for x, w in self.chunks():
             iteration.accumulate(x, w)
 
+    def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
+        """Log densities, responsibilities and, if asked for, factor scores of all rows in order."""
+        parameters = mixture.parameters
+        start = 0
+        for x, row_weights in self.chunks():
+            n = x.shape[1]
+            log_density, responsibilities = np.empty(n), np.empty((parameters.n_components, n))
+            scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
+            _posterior.posterior(
+                x,
+                parameters.offsets,
+                mixture.prepared,
+                log_density,
+                None,
+                responsibilities,
+                scores if with_scores else None,
+                mixture.work,
+            )
+            yield PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
+            start += n
+
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
         """The component of largest responsibility of every row, (n,) intp."""
-        mixture = Evaluator(parameters)
         labels = np.empty(self.n_rows, dtype=np.intp)
-        start = 0
-        for x, _ in self.chunks():
-            n = x.shape[1]
-            log_joint = np.empty((parameters.n_components, n))
-            log_density = np.empty(n)
-            _posterior.posterior(
-                x, parameters.offsets, mixture.prepared, log_density, log_joint, None, None, mixture.work
-            )
-            np.argmax(log_joint, axis=0, out=labels[start : start + n])
-            start += n
+        for block in self.posterior(Evaluator(parameters)):
+            np.argmax(block.responsibilities, axis=0, out=labels[block.rows])
         return labels
 
     def moments(self, parameters: Parameters) -> Moments:
