@@ -5,7 +5,7 @@ include "_blas_int.pxi"
 
 from libc.math cimport sqrt
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm
-from scipy.linalg.cython_lapack cimport dpotrf
+from scipy.linalg.cython_lapack cimport dpotrf, dsyevd
 
 # Components with one factor are common and their products tiny: below this many multiplications a plain loop is done
 # before BLAS has looked at its arguments.
@@ -78,3 +78,21 @@ cdef inline void solve_lower(
             b[j] /= l[0]
     elif n and m:
         dtrsm(&side, &uplo, &trans, &diag, &im, &in_, &one, <double *> l, &il, b, &ib)
+
+
+cdef inline Py_ssize_t eigen_work(Py_ssize_t n) noexcept nogil:
+    """Length of the work array of `eigen`, in doubles."""
+    return 2 * n * n + 6 * n + 1 + 5 * n + 3
+
+
+cdef inline int eigen(Py_ssize_t n, double *a, Py_ssize_t lda, double *values, double *work) noexcept nogil:
+    """Eigenvalues of the symmetric A (n, n), rising; its rows become the eigenvectors. Returns 0 where it converged."""
+    cdef char job = b"V", uplo = b"L"
+    cdef blas_int in_ = <blas_int> n, ia = <blas_int> lda, info = 0
+    cdef blas_int length = <blas_int> (2 * n * n + 6 * n + 1), integers = <blas_int> (5 * n + 3)
+    if n == 1:
+        values[0] = a[0]
+        a[0] = 1.0
+    elif n:
+        dsyevd(&job, &uplo, &in_, a, &ia, values, work, &length, <blas_int *> (work + length), &integers, &info)
+    return <int> info

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 # Normaliser of Rissanen's universal prior for integers (paper, eq. universalprior).
 _RISSANEN_C = 2.865064
@@ -114,3 +118,130 @@ CRITERIA: dict[str, Criterion] = {
     "aic": _information_criterion(lambda n: 1.0, False),
     "icl": _information_criterion(lambda n: math.log(n) / 2, True),
 }
+
+
+# ---- prices of components, for a search that chooses the number of factors of each -------------------------------------
+
+FloatArray = NDArray[np.float64]
+Shape = tuple[float, FloatArray, FloatArray]
+
+
+class Pricing(Protocol):
+    """What the parameters of a mixture cost beyond minus its penalised log-likelihood, nats."""
+
+    @property
+    def uses_entropy(self) -> bool:
+        """Whether the entropy of the responsibilities is added to the cost."""
+
+    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
+        """Of one component: its soft count, loadings (p, d) and uniquenesses (d,)."""
+
+    def factors(self, count: float, n_factors: int, more: int) -> float:
+        """About what so many more factors cost a component."""
+
+    def mixture(self, components: Sequence[Shape]) -> float:
+        """Of all components, each a soft count, loadings and uniquenesses."""
+
+
+def free_loadings(d: int, p: int, n_noise: int) -> int:
+    """Free loadings up to rotation, no more than a covariance matrix has entries beyond its uniquenesses."""
+    return min(d * p - p * (p - 1) // 2, d * (d + 1) // 2 - n_noise)
+
+
+class Evidence:
+    """Minus the log evidence by Laplace's method, with priors of the weight of one row (docs/criterion.md).
+
+    A mean costs 1/2 log |n_k Sigma_k^-1|, a loading 1/2 log(n_k sigma_j^2 / psi_j) with sigma_j^2 the component's own
+    variance, a uniqueness 1/2 log(1 + n_k / nu) with nu the prior's rows, a weight 1/2 log N. Columns have the unit of
+    their standard deviation over all rows.
+
+    Parameters
+    ----------
+    n_features : int
+    n : float
+        Rows in all.
+    noise : {"component", "shared", "isotropic"}
+    prior_count : float
+        nu.
+    """
+
+    uses_entropy = False
+
+    def __init__(self, n_features: int, n: float, noise: str, prior_count: float) -> None:
+        self.n_features, self.n, self.noise, self.prior_count = n_features, n, noise, prior_count
+        self.n_noise = {"component": n_features, "shared": n_features, "isotropic": 1}[noise]
+
+    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
+        d, p = self.n_features, len(loadings)
+        log_noise = float(np.log(uniquenesses).sum())
+        log_count = math.log(max(count, 1.0))
+        log_determinant, loading_price = log_noise, 0.0
+        if p:
+            scaled = loadings / uniquenesses
+            capacitance = scaled @ loadings.T
+            capacitance.flat[:: p + 1] += 1.0
+            log_determinant += 2.0 * float(np.log(np.diagonal(np.linalg.cholesky(capacitance))).sum())
+            ratios = np.einsum("ij,ij->j", scaled, loadings)
+            per_loading = log_count + float(np.log1p(ratios).sum()) / d
+            loading_price = 0.5 * free_loadings(d, p, self.n_noise) * per_loading
+        mean_price = 0.5 * (d * log_count - log_determinant)
+        noise_price = 0.0 if self.noise == "shared" else self._noise_price(count)
+        return mean_price + loading_price + noise_price + 0.5 * math.log(self.n)
+
+    def _noise_price(self, count: float) -> float:
+        rows = max(self.prior_count, 1.0)
+        return 0.5 * self.n_noise * math.log1p(max(count, 1.0) / rows)
+
+    def factors(self, count: float, n_factors: int, more: int) -> float:
+        free = [free_loadings(self.n_features, p, self.n_noise) for p in (n_factors, n_factors + more)]
+        return 0.5 * math.log(max(count, 1.0)) * (free[1] - free[0])
+
+    def mixture(self, components: Sequence[Shape]) -> float:
+        total = sum(self.component(*shape) for shape in components) - 0.5 * math.log(self.n)
+        return total + self._noise_price(self.n) if self.noise == "shared" else total
+
+
+class Counted:
+    """The price of a criterion that looks at the number of parameters alone.
+
+    Parameters
+    ----------
+    criterion : callable
+        One of `CRITERIA`.
+    n_features : int
+    n : float
+        Rows in all.
+    noise : {"component", "shared", "isotropic"}
+        Uniquenesses that are tied are not paid for twice.
+    """
+
+    def __init__(self, criterion: Criterion, n_features: int, n: float, noise: str) -> None:
+        self.criterion, self.n_features, self.n, self.noise = criterion, n_features, n, noise
+        self.uses_entropy = criterion(n_features, (0,), n).uses_entropy
+
+    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
+        return self._price((len(loadings),), (max(count, 1.0) / self.n,))
+
+    def factors(self, count: float, n_factors: int, more: int) -> float:
+        weights = (max(count, 1.0) / self.n,)
+        return self._price((n_factors + more,), weights) - self._price((n_factors,), weights)
+
+    def mixture(self, components: Sequence[Shape]) -> float:
+        n_factors = tuple(len(loadings) for _, loadings, _ in components)
+        price = self._price(n_factors, tuple(count / self.n for count, _, _ in components))
+        if self.noise == "shared":
+            # Beyond those of one component they are not parameters.
+            one = self._tied_price(1.0) * self.n_features
+            price -= one * (len(components) - 1)
+        return price
+
+    def _price(self, n_factors: tuple[int, ...], weights: tuple[float, ...]) -> float:
+        price = self.criterion(self.n_features, n_factors, self.n).cost(0.0, 0.0, weights)
+        if self.noise == "isotropic":
+            price -= sum(self._tied_price(w) for w in weights) * (self.n_features - 1)
+        return price
+
+    def _tied_price(self, weight: float) -> float:
+        """Of one parameter: the slope of the criterion in their number."""
+        two, one = (self.criterion(d, (0,), self.n).cost(0.0, 0.0, (weight,)) for d in (2, 1))
+        return (two - one) / 2

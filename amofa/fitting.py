@@ -5,25 +5,35 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa.coordinates import Coordinates
-from amofa.criterion import CRITERIA, message_length
+from amofa.coordinates import Coordinates, resolution_variances
+from amofa.analyser import NOISE, FactorChoice, Prior
+from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, message_length
 from amofa.em import Fit, Settings
+from amofa.exact_em import Problem, Solution
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters, Statistics
 from amofa.samples import Samples, check_table, check_weights, counted_rows
-from amofa.search import REFINEMENT, Limits, paper_search
+from amofa.limits import Limits
+from amofa.search import REFINEMENT, paper_search
+from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread
 from amofa.warnings import AmofaWarning
 
-SEARCHES = {"paper": paper_search}
+SEARCHES = ("thorough", "paper")
+# The criterion of "thorough" that the paper's search does not have: it depends on more than numbers of parameters.
+EVIDENCE = "evidence"
+NOISES = (*NOISE, "auto")
 _NOISE_FLOOR = 1e-4
+# Rows that the prior of a uniqueness is worth. It has a variance from here on.
+_PRIOR_ROWS = 4.0
 
 
 def fit(
@@ -31,9 +41,12 @@ def fit(
     *,
     n_components: int | None = None,
     n_factors: int | Sequence[int] | None = None,
-    search: str = "paper",
+    search: str = "thorough",
     criterion: str | None = None,
+    noise: str = "component",
     noise_floor: float | ArrayLike | None = None,
+    prior_scale: ArrayLike | None = None,
+    prior_rows: float | None = None,
     sample_weight: ArrayLike | None = None,
     max_components: int | None = None,
     max_factors: int | None = None,
@@ -106,11 +119,11 @@ def fit(
     table = check_table(X)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
-    search_for = SEARCHES[_choice("search", search, tuple(SEARCHES))]
-    criterion = _choice("criterion", "mml" if criterion is None else criterion, tuple(CRITERIA))
+    options = _options(search, criterion, noise, prior_rows)
     tol = _positive_number("tol", tol)
     max_iter = _whole_number("max_iter", max_iter, at_least=1)
     floor = _noise_floor(noise_floor, table.shape[1])
+    scale = None if prior_scale is None else _variances("prior_scale", prior_scale, table.shape[1])
 
     history: list[Step] = []
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
@@ -119,26 +132,30 @@ def fit(
         whole = Samples(table, weights=weights, rows=rows)
         coordinates = Coordinates.of(whole)
         _warn_of_constant_columns(coordinates.constant)
-        variances = _floor_variances(floor, coordinates)
+        variances = _floor_variances(floor, scale, coordinates)
         samples = coordinates.samples(table, weights, rows)
+        found: Fit | Solution
         if samples.n_features == 0:
             found = _no_search(limits)
         else:
-            scale = coordinates.scale[~coordinates.constant]
-            settings = Settings(
-                criterion=CRITERIA[criterion],
-                floor=variances[~coordinates.constant] / scale**2,
-                tol=tol,
-                max_iter=max_iter,
-                annihilates=limits.n_components is None,
-            )
-            found, history = search_for(samples, settings, limits)
+            kept = ~coordinates.constant
+            unit = coordinates.scale[kept] ** 2
+            least = variances[kept] / unit
+            prior_variances = np.ones(len(unit)) if scale is None else scale[kept] / unit
+            if options.search == "paper":
+                found, history = _paper(samples, options, limits, least, tol, max_iter)
+            else:
+                if noise_floor is None:
+                    least = np.maximum(least, resolution_variances(samples))
+                    variances[kept] = least * unit
+                prior = Prior(least, prior_variances, options.prior_rows)
+                found, history = _thorough(samples, options, limits, prior, tol, max_iter)
         parameters = coordinates.restore(found.parameters, variances)
         if not isinstance(limits.n_factors, tuple):
             parameters = _in_canonical_order(parameters)
         parameters = _with_canonical_factors(parameters)
         _warn_of_shortfall(found, limits, max_iter)
-        report = _report(whole, parameters, variances, criterion, found, history)
+        report = _report(whole, parameters, variances, options.criterion, found, history)
     return MixtureOfFactorAnalyzers._from_fit(parameters, report)
 
 
@@ -207,30 +224,104 @@ def _noise_floor(noise_floor: Any, d: int) -> float | FloatArray:
     if noise_floor is None:
         return _NOISE_FLOOR
     given = np.asarray(noise_floor)
-    if given.ndim == 0:
-        return _positive_number("noise_floor", given.item())
+    return _positive_number("noise_floor", given.item()) if given.ndim == 0 else _variances("noise_floor", given, d)
+
+
+def _variances(name: str, values: Any, d: int) -> FloatArray:
+    """One positive number for each column."""
+    given = np.asarray(values)
     if given.dtype.kind not in "biuf":
-        raise TypeError(f"noise_floor must hold real numbers, got dtype {given.dtype}")
-    floor = np.ascontiguousarray(given, dtype=np.float64)
-    if floor.shape != (d,):
-        raise ValueError(f"noise_floor has shape {floor.shape}; pass one number, or one for each of {d} columns")
-    if not (np.isfinite(floor) & (floor > 0)).all():
-        j = int(np.argmin(np.isfinite(floor) & (floor > 0)))
-        raise ValueError(f"noise_floor must be positive and finite, got {floor[j]} for column {j}")
-    return floor
+        raise TypeError(f"{name} must hold real numbers, got dtype {given.dtype}")
+    variances = np.ascontiguousarray(given, dtype=np.float64)
+    if variances.shape != (d,):
+        alternative = "one number, or " if name == "noise_floor" else ""
+        raise ValueError(f"{name} has shape {variances.shape}; pass {alternative}one for each of {d} columns")
+    if not (np.isfinite(variances) & (variances > 0)).all():
+        j = int(np.argmin(np.isfinite(variances) & (variances > 0)))
+        raise ValueError(f"{name} must be positive and finite, got {variances[j]} for column {j}")
+    return variances
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What kind of search, checked."""
+
+    search: str
+    criterion: str
+    noise: str
+    prior_rows: float
+
+
+def _options(search: Any, criterion: Any, noise: Any, prior_rows: Any) -> _Options:
+    search, noise = _choice("search", search, SEARCHES), _choice("noise", noise, NOISES)
+    if search == "paper":
+        if noise != "component":
+            raise ValueError(f"noise={noise!r} needs search='thorough'; the paper's has noise='component' alone")
+        if criterion == EVIDENCE:
+            raise ValueError("criterion='evidence' needs search='thorough'; the paper's search has criterion='mml'")
+        if prior_rows is not None:
+            raise ValueError("prior_rows needs search='thorough'; the paper's search has no prior")
+        return _Options(search, _choice("criterion", criterion or "mml", tuple(CRITERIA)), noise, 0.0)
+    criterion = _choice("criterion", EVIDENCE if criterion is None else criterion, (EVIDENCE, *CRITERIA))
+    if prior_rows is None:
+        return _Options(search, criterion, noise, _PRIOR_ROWS)
+    if prior_rows == 0:
+        return _Options(search, criterion, noise, 0.0)
+    return _Options(search, criterion, noise, _positive_number("prior_rows", prior_rows))
 
 
 # ---- the search's surroundings ---------------------------------------------------------------------------------------
 
 
-def _floor_variances(floor: float | FloatArray, coordinates: Coordinates) -> FloatArray:
+def _floor_variances(
+    floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates
+) -> FloatArray:
     """Smallest uniqueness of each column in its own units, (d,); what constant columns get."""
     if not isinstance(floor, float):
-        return floor
+        return floor.copy()
+    if scale is not None:
+        return floor * scale
     variances = coordinates.scale**2
     varying = variances[~coordinates.constant]
     variances[coordinates.constant] = varying.mean() if len(varying) else 1.0
     return floor * variances
+
+
+def _paper(
+    samples: Samples, options: _Options, limits: Limits, floor: FloatArray, tol: float, max_iter: int
+) -> tuple[Fit, list[Step]]:
+    settings = Settings(
+        criterion=CRITERIA[options.criterion],
+        floor=floor,
+        tol=tol,
+        max_iter=max_iter,
+        annihilates=limits.n_components is None,
+    )
+    return paper_search(samples, settings, limits)
+
+
+def _thorough(
+    samples: Samples, options: _Options, limits: Limits, prior: Prior, tol: float, max_iter: int
+) -> tuple[Solution, list[Step]]:
+    """The best over the kinds of noise that are asked for, with the steps of all."""
+    kinds = tuple(NOISE) if options.noise == "auto" else (options.noise,)
+    found: Solution | None = None
+    history: list[Step] = []
+    for noise in kinds:
+        pricing: Pricing
+        if options.criterion == EVIDENCE:
+            pricing = Evidence(samples.n_features, samples.total_weight, noise, prior.count)
+        else:
+            pricing = Counted(CRITERIA[options.criterion], samples.n_features, samples.total_weight, noise)
+        given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
+        choice = FactorChoice(pricing, prior, noise, given, limits.max_factors)
+        problem = Problem(prior, pricing, noise, choice, tol, max_iter, annihilates=limits.n_components is None)
+        solution, steps = thorough_search(samples, problem, limits)
+        history += steps
+        if found is None or solution.cost < found.cost:
+            found = solution
+    assert found is not None
+    return found, history
 
 
 def _no_search(limits: Limits) -> Fit:
@@ -266,7 +357,7 @@ def _report(
     parameters: Parameters,
     floor: FloatArray,
     criterion: str,
-    found: Fit,
+    found: Fit | Solution,
     history: Sequence[Step],
 ) -> FitReport:
     statistics = Statistics(parameters)
@@ -298,7 +389,7 @@ def _warn_of_constant_columns(constant: NDArray[np.bool_]) -> None:
         _warn(f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: {names} (from 0)")
 
 
-def _warn_of_shortfall(found: Fit, limits: Limits, max_iter: int) -> None:
+def _warn_of_shortfall(found: Fit | Solution, limits: Limits, max_iter: int) -> None:
     if not found.converged:
         _warn(
             f"EM of the chosen model did not converge within {REFINEMENT} x max_iter={max_iter} iterations; allow more"

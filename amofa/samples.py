@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa import _kurtosis, _posterior, _statistics
 from amofa._em import Iteration
+from amofa._exact import ExactIteration
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 
 # Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
@@ -202,6 +203,15 @@ class Samples:
             scale=self._scale,
         )
 
+    def weighted(self, selected: NDArray[np.intp], weights: FloatArray) -> Samples:
+        """Some of these rows with weights of their own, (m,)."""
+        local = self.subset(selected)
+        if self.log_jacobian:
+            local.log_jacobian = self.log_jacobian / self.total_weight * float(weights.sum())
+        local._weights, local._all_weights = weights, None
+        local.total_weight = float(weights.sum())
+        return local
+
     def chunks(self) -> Iterator[Chunk]:
         """All rows in order, as (d, n) float64 blocks with their weights."""
         if self._cache is not None:
@@ -235,7 +245,7 @@ class Samples:
         for x, w in self.chunks():
             _statistics.accumulate(x, w, offsets, mixture.prepared, statistics.buffer, mixture.work, with_entropy)
 
-    def expect(self, iteration: Iteration) -> None:
+    def expect(self, iteration: Iteration | ExactIteration) -> None:
         """The same within an EM run, whose buffers are bound already."""
         iteration.clear()
         for x, w in self.chunks():
@@ -261,6 +271,15 @@ class Samples:
             )
             yield PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
             start += n
+
+    def responsibilities(self, parameters: Parameters) -> FloatArray:
+        """Of all rows, times the row weights, (K, n)."""
+        result = np.empty((parameters.n_components, self.n_rows))
+        for block in self.posterior(Evaluator(parameters)):
+            result[:, block.rows] = block.responsibilities
+            if block.row_weights is not None:
+                result[:, block.rows] *= block.row_weights
+        return result
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
         """The component of largest responsibility of every row, (n,) intp."""

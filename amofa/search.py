@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from amofa.criterion import message_length
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.history import Step
+from amofa.limits import Limits
 from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Moments, Samples
@@ -27,38 +28,6 @@ _LEAST_ROWS = 12.0
 REFINEMENT = 20
 # A component that was asked for is one only if it has more than this share of the average row's weight.
 _LEAST_SHARE_OF_A_ROW = 0.5
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the search must keep or not exceed; None where it is free.
-
-    Attributes
-    ----------
-    n_components : int, optional
-        Reached and kept.
-    n_factors : int or tuple of int, optional
-        Kept: of every component, or one for each.
-    max_components, max_factors : int, optional
-    """
-
-    n_components: int | None = None
-    n_factors: int | tuple[int, ...] | None = None
-    max_components: int | None = None
-    max_factors: int | None = None
-
-    @property
-    def first_factors(self) -> int:
-        """Factors with which components are made."""
-        if self.n_factors is None:
-            return 1 if self.max_factors is None else min(1, self.max_factors)
-        return self.n_factors if isinstance(self.n_factors, int) else min(self.n_factors)
-
-    def met_by(self, parameters: Parameters) -> bool:
-        """Whether the given numbers of components and factors are reached."""
-        K, given = parameters.n_components, self.n_factors
-        wanted = (given,) * K if isinstance(given, int) else given
-        return self.n_components in (None, K) and wanted in (None, parameters.n_factors)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from amofa._blas cimport gemm, syrk_lower
 from amofa._posterior cimport (
     Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, component_deviations, is_small,
     posterior_block, view_scratch)
-from amofa._statistics cimport Statistics
+from amofa._statistics cimport Scatter, Statistics
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
@@ -133,6 +133,50 @@ def accumulate(
         accumulate_rows(n, &x[0, 0], n, w, with_entropy, &mixture, &scratch, &sums)
 
 
+cdef void accumulate_scatter_rows(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
+    const Prepared *mixture, Scratch *scratch, Scatter *sums,
+) noexcept nogil:
+    """Any number of rows, block by block; only the lower triangles of the scatter matrices."""
+    cdef Py_ssize_t start = 0, length, k
+    cdef const double *w = row_weights
+    cdef double *h
+    while start < n:
+        length = min(scratch.stride, n - start)
+        if row_weights != NULL:
+            w = row_weights + start
+        posterior_block(length, x + start, ldx, mixture, scratch)
+        sums.log_likelihood[0] += amofa_weighted_sum(length, scratch.log_density, w)
+        for k in range(mixture.n_components):
+            h = scratch.responsibilities + k * scratch.stride
+            if w != NULL:
+                amofa_multiply(length, w, h)
+            sums.soft_counts[k] += amofa_weighted_sum(length, h, NULL)
+            if with_entropy:
+                sums.entropy[0] += amofa_entropy(
+                    length, h, scratch.log_density, scratch.log_joint + k * scratch.stride)
+            accumulate_component_scatter(length, x + start, ldx, k, h, mixture, scratch, sums)
+        start += length
+
+
+cdef void accumulate_component_scatter(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, double *h, const Prepared *mixture,
+    Scratch *scratch, Scatter *sums,
+) noexcept nogil:
+    """Add the first and second moments of component k; its responsibilities h become their square roots."""
+    cdef Py_ssize_t d = mixture.n_features, i, j
+    cdef double *deviation
+    component_deviations(n, x, ldx, k, mixture, scratch)
+    # Rows times the square root of their responsibility: one symmetric product gives the scatter.
+    for i in range(n):
+        h[i] = sqrt(h[i])
+    for j in range(d):
+        deviation = scratch.deviations + j * scratch.stride
+        amofa_multiply(n, h, deviation)
+        sums.first[k * d + j] += amofa_weighted_sum(n, deviation, h)
+    syrk_lower(d, n, 1.0, scratch.deviations, scratch.stride, 1.0, sums.scatter + k * d * d, d)
+
+
 def accumulate_scatter(
     const double[:, ::1] x not None,  # IN   (d, n)
     const double[::1] row_weights,  # IN   (n), or None for ones
@@ -144,37 +188,25 @@ def accumulate_scatter(
     double[::1] work not None,  # WORK
 ):
     """Add soft counts, first moments and full scatter matrices about the components' means. Cost O(n K d^2)."""
-    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start = 0, length, i, j, k, stride
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], i, j, k
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
     cdef Py_ssize_t K = mixture.n_components
     cdef Scratch scratch
-    cdef double *h
+    cdef Scatter sums
+    cdef double log_likelihood = 0.0, entropy = 0.0
     check_rows(n, row_weights)
     check_work(&mixture, work)
     if (soft_counts.shape[0] != K or first.shape[0] != K or first.shape[1] != d or scatter.shape[0] != K
             or scatter.shape[1] != d or scatter.shape[2] != d):
         raise ValueError("soft_counts, first and scatter must have shapes (K,), (K, d) and (K, d, d)")
-    cdef const double *w = &row_weights[0] if row_weights is not None and n else NULL
+    if n == 0:
+        return
+    cdef const double *w = &row_weights[0] if row_weights is not None else NULL
     with nogil:
         scratch = view_scratch(&mixture, &work[0])
-        stride = scratch.stride
-        while start < n:
-            length = min(stride, n - start)
-            posterior_block(length, &x[0, start], n, &mixture, &scratch)
-            for k in range(K):
-                h = scratch.responsibilities + k * stride
-                if w != NULL:
-                    amofa_multiply(length, w + start, h)
-                soft_counts[k] += amofa_weighted_sum(length, h, NULL)
-                component_deviations(length, &x[0, start], n, k, &mixture, &scratch)
-                # Rows times the square root of their responsibility: one symmetric product gives the scatter.
-                for i in range(length):
-                    h[i] = sqrt(h[i])
-                for j in range(d):
-                    amofa_multiply(length, h, scratch.deviations + j * stride)
-                    first[k, j] += amofa_weighted_sum(length, scratch.deviations + j * stride, h)
-                syrk_lower(d, length, 1.0, scratch.deviations, stride, 1.0, &scatter[k, 0, 0], d)
-            start += length
+        sums.log_likelihood, sums.entropy = &log_likelihood, &entropy
+        sums.soft_counts, sums.first, sums.scatter = &soft_counts[0], &first[0, 0], &scatter[0, 0, 0]
+        accumulate_scatter_rows(n, &x[0, 0], n, w, False, &mixture, &scratch, &sums)
         for k in range(K):
             for i in range(d):
                 for j in range(i):

@@ -1,0 +1,271 @@
+"""One factor analyser at its maximum: from the second moments of its rows, with the number of factors chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from amofa._analyser import Solver
+from amofa.criterion import Pricing
+from amofa.parameters import FloatArray
+
+# How uniquenesses are tied, and the compiled core's number for it.
+NOISE = {"component": 0, "shared": 1, "isotropic": 2}
+# A single analyser is solved to within this many nats, or as many Newton steps: far less than a parameter's price.
+_TOLERANCE = 1e-3
+_MOST_STEPS = 30
+# What a change of the number of factors must save, nats, so that rounding makes none.
+_LEAST_SAVING = 1e-3
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known of uniquenesses before seeing a component's rows, in the search's coordinates.
+
+    Each has an inverse gamma prior, worth ``count`` rows of variance ``scale``, and is at least ``floor``.
+
+    Attributes
+    ----------
+    floor, scale : (d,) float64
+    count : float
+    """
+
+    floor: FloatArray
+    scale: FloatArray
+    count: float
+
+    def cost(self, uniquenesses: FloatArray) -> float:
+        """Minus the log of the prior density over its largest value, nats; not negative."""
+        if self.count == 0.0:
+            return 0.0
+        ratio = self.scale / uniquenesses
+        return self.count / 2 * float((ratio - 1.0 - np.log(ratio)).sum())
+
+    def isotropic_cost(self, variance: float) -> float:
+        """The same of one variance for all columns."""
+        if self.count == 0.0:
+            return 0.0
+        ratio = float(self.scale.mean()) / variance
+        return self.count / 2 * (ratio - 1.0 - float(np.log(ratio)))
+
+
+@dataclass(frozen=True)
+class Analyser:
+    """Loadings and uniquenesses with what they cost.
+
+    Attributes
+    ----------
+    loadings : (q, d) float64
+    uniquenesses : (d,) float64
+    cost : float
+        n/2 (log |Sigma| + tr(Sigma^-1 S)) + the prior's cost + the criterion's price, nats.
+    spectrum : (d,) float64
+        Eigenvalues of Psi^-1/2 S Psi^-1/2, falling.
+    """
+
+    loadings: FloatArray
+    uniquenesses: FloatArray
+    cost: float
+    spectrum: FloatArray
+
+    @property
+    def n_factors(self) -> int:
+        return len(self.loadings)
+
+
+class Spread(Protocol):
+    """Second moments of the rows of a component, divisor their count: a covariance matrix, or rows that make it."""
+
+    @property
+    def variances(self) -> FloatArray:
+        """Diagonal, (d,)."""
+
+    @property
+    def rank_limit(self) -> int:
+        """The rank is at most this."""
+
+    def axes(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues, falling and not negative, and eigenvectors as rows."""
+
+    def explained(self, directions: FloatArray) -> float:
+        """Sum of the variances of the projections on the rows of ``directions``, (p, d)."""
+
+    def scaled(self, scale: FloatArray) -> Spread:
+        """Of the columns times ``scale``."""
+
+    def pooled(self, share: float, other: Any, difference: FloatArray) -> Spread:
+        """Of these rows and others together, these having ``share`` of the weight and means that so differ."""
+
+    def solve(
+        self, count: float, uniquenesses: FloatArray, n_factors: int, prior: Prior
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """Cost, uniquenesses, loadings and spectrum of the best analyser, searched from the uniquenesses given."""
+
+
+class Covariance:
+    """Second moments as a (d, d) matrix."""
+
+    __slots__ = ("matrix", "solver")
+
+    def __init__(self, matrix: FloatArray, solver: Solver) -> None:
+        self.matrix, self.solver = matrix, solver
+
+    @property
+    def variances(self) -> FloatArray:
+        return np.diagonal(self.matrix)
+
+    @property
+    def rank_limit(self) -> int:
+        return len(self.matrix)
+
+    def axes(self) -> tuple[FloatArray, FloatArray]:
+        values, vectors = np.linalg.eigh(self.matrix)
+        return np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors.T[::-1])
+
+    def explained(self, directions: FloatArray) -> float:
+        return float(np.einsum("ij,ij->", directions @ self.matrix, directions))
+
+    def scaled(self, scale: FloatArray) -> Covariance:
+        return Covariance(self.matrix * scale * scale[:, None], self.solver)
+
+    def pooled(self, share: float, other: Any, difference: FloatArray) -> Covariance:
+        between = share * (1 - share) * np.outer(difference, difference)
+        return Covariance(share * self.matrix + (1 - share) * other.matrix + between, self.solver)
+
+    def solve(
+        self, count: float, uniquenesses: FloatArray, n_factors: int, prior: Prior
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        d = len(self.matrix)
+        found, loadings, spectrum = uniquenesses.copy(), np.zeros((n_factors, d)), np.empty((1, d))
+        cost = self.solver.solve(
+            self.matrix[None],
+            np.array([count]),
+            np.array([0, n_factors], dtype=np.intp),
+            prior.floor,
+            prior.count,
+            prior.scale,
+            found,
+            loadings,
+            spectrum,
+            _MOST_STEPS,
+            _TOLERANCE,
+        )
+        return cost, found, loadings, spectrum[0]
+
+
+class FactorChoice:
+    """Chooses the number of factors of an analyser by a criterion.
+
+    Parameters
+    ----------
+    pricing : Pricing
+    prior : Prior
+    noise : {"component", "shared", "isotropic"}
+        "shared" uniquenesses are left as they are given.
+    n_factors : int, optional
+        Kept where given.
+    max_factors : int, optional
+    """
+
+    def __init__(
+        self, pricing: Pricing, prior: Prior, noise: str, n_factors: int | None = None, max_factors: int | None = None
+    ) -> None:
+        self.pricing, self.prior, self.noise = pricing, prior, noise
+        self.n_factors, self.max_factors = n_factors, max_factors
+
+    def most_factors(self, count: float, spread: Spread) -> int:
+        """So many that each column's regression on them has at least two rows for each coefficient."""
+        d = len(spread.variances)
+        most = min(d - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
+        return max(0, most if self.max_factors is None else min(most, self.max_factors))
+
+    def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
+        """The analyser of lowest cost, searched from the uniquenesses and number of factors given."""
+        if self.noise == "isotropic":
+            return self._best_isotropic(count, spread)
+        if self.noise == "shared":
+            return self._best_given_noise(count, spread, uniquenesses)
+        if self.n_factors is not None:
+            return self._solve(count, spread, uniquenesses, self.n_factors)
+        most = self.most_factors(count, spread)
+        grown = self._grow(count, spread, self._solve(count, spread, uniquenesses, min(n_factors, most)), most)
+        return self._shrink(count, spread, grown)
+
+    def _solve(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
+        start = np.maximum(uniquenesses, self.prior.floor)
+        cost, found, loadings, spectrum = spread.solve(count, start, n_factors, self.prior)
+        return Analyser(loadings, found, cost + self.pricing.component(count, loadings, found), spectrum)
+
+    def _grow(self, count: float, spread: Spread, best: Analyser, most: int) -> Analyser:
+        """Add factors while that saves: as many at a time as pay with the uniquenesses as they are, or one on trial.
+
+        With Psi fixed, factor j adds n/2 (l_j - 1 - log l_j) to the log-likelihood; a better Psi only adds to that.
+        """
+        while best.n_factors < most:
+            more = best.spectrum[best.n_factors : most]
+            if more[0] <= 1.0:
+                return best
+            gains = np.cumsum(self._gains(count, more))
+            prices = [self.pricing.factors(count, best.n_factors, j + 1) for j in range(len(more))]
+            number = int(np.argmax(gains - prices))
+            added = number + 1 if gains[number] > prices[number] else 1
+            trial = self._solve(count, spread, best.uniquenesses, best.n_factors + added)
+            if trial.cost > best.cost - _LEAST_SAVING:
+                return best
+            best = trial
+        return best
+
+    def _shrink(self, count: float, spread: Spread, best: Analyser) -> Analyser:
+        """Remove factors, one at a time, while that costs nothing: once in, they hold on to a column's noise."""
+        while best.n_factors:
+            trial = self._solve(count, spread, best.uniquenesses, best.n_factors - 1)
+            if trial.cost > best.cost:
+                return best
+            best = trial
+        return best
+
+    def _best_given_noise(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
+        scale = 1.0 / np.sqrt(uniquenesses)
+        values, vectors = spread.scaled(scale).axes()
+        gains = self._gains(count, values)
+        trace = float((spread.variances * scale**2).sum())
+        cost = count / 2 * (float(np.log(uniquenesses).sum()) + trace)
+        candidates = []
+        for q in self._numbers(count, spread):
+            loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
+            price = self.pricing.component(count, loadings, uniquenesses)
+            candidates.append(Analyser(loadings, uniquenesses, cost - float(gains[:q].sum()) + price, values))
+        return min(candidates, key=lambda a: a.cost)
+
+    def _best_isotropic(self, count: float, spread: Spread) -> Analyser:
+        """All numbers of factors from one eigen-decomposition (Tipping & Bishop 1999)."""
+        d = len(spread.variances)
+        values, vectors = spread.axes()
+        total = float(spread.variances.sum())
+        scale = float(self.prior.scale.mean())
+        candidates = []
+        for q in self._numbers(count, spread):
+            rest = max(total - float(values[:q].sum()), 0.0)
+            variance = (count * rest + self.prior.count * scale) / (count * (d - q) + self.prior.count)
+            variance = max(variance, float(self.prior.floor.max()))
+            loadings = np.sqrt(np.maximum(values[:q, None] - variance, 0.0)) * vectors[:q]
+            uniquenesses = np.full(d, variance)
+            cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.isotropic_cost(variance)
+            cost -= float(self._gains(count, values[:q] / variance).sum())
+            price = self.pricing.component(count, loadings, uniquenesses)
+            candidates.append(Analyser(loadings, uniquenesses, cost + price, values / variance))
+        return min(candidates, key=lambda a: a.cost)
+
+    def _numbers(self, count: float, spread: Spread) -> range:
+        if self.n_factors is not None:
+            return range(self.n_factors, self.n_factors + 1)
+        return range(self.most_factors(count, spread) + 1)
+
+    @staticmethod
+    def _gains(count: float, eigenvalues: FloatArray) -> FloatArray:
+        """What factors with these eigenvalues of the whitened covariance add to the log-likelihood, nats."""
+        excess = np.maximum(eigenvalues, 1.0)
+        gains: FloatArray = count / 2 * (excess - 1.0 - np.log(excess))
+        return gains

@@ -1,0 +1,39 @@
+"""What a search must keep or not exceed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amofa.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the search must keep or not exceed; None where it is free.
+
+    Attributes
+    ----------
+    n_components : int, optional
+        Reached and kept.
+    n_factors : int or tuple of int, optional
+        Kept: of every component, or one for each.
+    max_components, max_factors : int, optional
+    """
+
+    n_components: int | None = None
+    n_factors: int | tuple[int, ...] | None = None
+    max_components: int | None = None
+    max_factors: int | None = None
+
+    @property
+    def first_factors(self) -> int:
+        """Factors with which components are made."""
+        if self.n_factors is None:
+            return 1 if self.max_factors is None else min(1, self.max_factors)
+        return self.n_factors if isinstance(self.n_factors, int) else min(self.n_factors)
+
+    def met_by(self, parameters: Parameters) -> bool:
+        """Whether the given numbers of components and factors are reached."""
+        K, given = parameters.n_components, self.n_factors
+        wanted = (given,) * K if isinstance(given, int) else given
+        return self.n_components in (None, K) and wanted in (None, parameters.n_factors)

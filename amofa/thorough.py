@@ -1,0 +1,294 @@
+"""The default search: every component a candidate for a split, several ways, and pairs for a merge, till none pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from amofa._analyser import Solver
+from amofa.analyser import Spread
+from amofa.criterion import message_length
+from amofa.exact_em import Problem, Solution, exact_em
+from amofa.history import Step
+from amofa.limits import Limits
+from amofa.parameters import Component, FloatArray, Parameters
+from amofa.samples import Samples
+from amofa.starts import parts, split_masks
+
+# Rows of smaller responsibility have no say in a component's local fit.
+_LEAST_RESPONSIBILITY = 1e-2
+# Local fits: all starts run the first number of iterations, the best two the second, the best one the third.
+_LOCAL_ITERATIONS = (6, 15, 50)
+_LOCAL_FINALISTS = 2
+# The gain of a local fit bounds that of EM on all rows from below. Splits that fall short by more than so many nats
+# per row are not tried on all rows, nor more than so many that fall short at all.
+_HOPELESS = 0.05
+_MOST_TRIALS = 3
+# A cost is lower if it is so many nats lower.
+_LEAST_GAIN = 1e-3
+# A component is taken as unchanged while its count and mean move by less than these: relative, standard deviations.
+_SAME_COUNT, _SAME_MEAN = 0.01, 0.02
+# EM of the chosen model may take this many times max_iter.
+REFINEMENT = 20
+
+
+def thorough_search(samples: Samples, problem: Problem, limits: Limits) -> tuple[Solution, list[Step]]:
+    """Grow by splits, merge, and so on until no move lowers the cost.
+
+    Returns
+    -------
+    solution : Solution
+        The model of smallest cost that meets `limits`.
+    history : list of Step
+        Every model that was looked at on all rows, the rejected ones too.
+    """
+    search = _Search(samples, problem, limits)
+    search.start()
+    while search.grow() or search.merge():
+        pass
+    search.refine()
+    return search.current, search.history
+
+
+@dataclass(frozen=True)
+class _Local:
+    """A component's best local split."""
+
+    component: Component
+    gain: float  # nats by which it lowers the cost; a bound from below of what EM on all rows makes of it
+    children: tuple[Component, Component] | None
+    n_iter: int
+
+
+class _Search:
+    """The model at hand, and the record of all."""
+
+    def __init__(self, samples: Samples, problem: Problem, limits: Limits) -> None:
+        self.samples, self.problem, self.limits = samples, problem, limits
+        self.solver = Solver(samples.n_features)
+        self.history: list[Step] = []
+        self.locals: list[_Local] = []
+        self.current: Solution
+
+    # -- the phases --
+
+    def start(self) -> None:
+        """Fit one component."""
+        d = self.samples.n_features
+        plain = Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))
+        self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
+        self.record("start", -1, self.current, accepted=True)
+
+    def grow(self) -> bool:
+        """Split components; False where no split lowers the cost, or there may be no more."""
+        room = self.room()
+        if room == 0:
+            return False
+        self.locals = self.local_splits()
+        found = [i for i, local in enumerate(self.locals) if local.children is not None]
+        found.sort(key=lambda i: -self.locals[i].gain)
+        paying = [i for i in found if self.locals[i].gain > 0][:room]
+        trials = [paying] if len(paying) > 1 else []
+        trials += [[i] for i in found[:_MOST_TRIALS]]
+        forced = self.limits.n_components is not None
+        for chosen in trials:
+            gain = self.locals[chosen[0]].gain
+            if gain < -_HOPELESS * self.samples.total_weight and not forced:
+                break
+            if self.try_split(chosen, forced=forced and chosen == trials[-1]):
+                return True
+        return False
+
+    def merge(self) -> bool:
+        """Make two components one; False where that never lowers the cost."""
+        if self.limits.n_components is not None or self.current.n_components == 1:
+            return False
+        for a, b, merged, excess in self.merge_candidates()[:_MOST_TRIALS]:
+            if excess > _HOPELESS * self.samples.total_weight:
+                break
+            components = self.current.parameters.components()
+            kept = [c for k, c in enumerate(components) if k not in (a, b)]
+            fit = self.fit(Parameters.from_components([*kept, merged]))
+            accepted = fit.cost < self.current.cost - _LEAST_GAIN
+            self.record("merge", a, fit, accepted=accepted)
+            if accepted:
+                self.current = fit
+                return True
+        return False
+
+    def refine(self) -> None:
+        """Go on with EM where it met the limit of iterations before the tolerance."""
+        if not self.current.converged:
+            refined = exact_em(
+                self.samples, self.current.parameters, self.problem, self.solver, REFINEMENT * self.problem.max_iter
+            )
+            self.record("refine", -1, refined, accepted=True)
+            self.current = refined
+
+    # -- splits --
+
+    def room(self) -> int:
+        """How many components there may be beyond those at hand."""
+        limits = self.limits
+        most = min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf)
+        return max(0, int(most) - self.current.n_components)
+
+    def try_split(self, chosen: Sequence[int], *, forced: bool) -> bool:
+        """Replace the chosen components by their children and run EM on all rows; keep what lowers the cost."""
+        components: list[Component] = []
+        added: list[Component] = []
+        for k, component in enumerate(self.current.parameters.components()):
+            children = self.locals[k].children if k in chosen else None
+            if children is None:
+                components.append(component)
+            else:
+                components.append(children[0])
+                added.append(children[1])
+        fit = self.fit(Parameters.from_components([*components, *added]))
+        more = fit.n_components > self.current.n_components
+        accepted = fit.cost < self.current.cost - _LEAST_GAIN or (forced and more)
+        self.record("split", chosen[0] if len(chosen) == 1 else -1, fit, accepted=accepted)
+        if accepted:
+            self.current = fit
+        return accepted
+
+    def local_splits(self) -> list[_Local]:
+        """The best local split of each component; those of components that have not changed are known already."""
+        responsibilities = self.samples.responsibilities(self.current.parameters)
+        result = []
+        for k, component in enumerate(self.current.parameters.components()):
+            known = next((local for local in self.locals if _same(local.component, component)), None)
+            result.append(known or self.local_split(component, responsibilities[k]))
+        return result
+
+    def local_split(self, component: Component, responsibilities: FloatArray) -> _Local:
+        component = component._replace(
+            mean=component.mean.copy(), loadings=component.loadings.copy(), uniquenesses=component.uniquenesses.copy()
+        )
+        rows = np.flatnonzero(responsibilities > _LEAST_RESPONSIBILITY)
+        if len(rows) < 2:
+            return _Local(component, -np.inf, None, 0)
+        local = self.samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+        whole = exact_em(
+            local, Parameters.from_components([component]), self.problem, self.solver, 1, choose_at_end=False
+        )
+        x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
+        weights = responsibilities[rows]
+        fits = []
+        for mask in split_masks(x, weights, whole.means[0], whole.spreads[0]):
+            start = parts(x, weights, mask, self.problem.noise, self.problem.prior.floor)
+            if start is not None:
+                fits.append(self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3)))
+        n_iter = sum(fit.n_iter for fit in fits)
+        fits = _finalists(fits, _LOCAL_FINALISTS)
+        fits = [self.local_fit(local, fit.parameters, _LOCAL_ITERATIONS[1], choose_at=(0, 8)) for fit in fits]
+        n_iter += sum(fit.n_iter for fit in fits)
+        fits = _finalists(fits, 1)
+        if not fits:
+            return _Local(component, -np.inf, None, n_iter)
+        fit = self.local_fit(local, fits[0].parameters, _LOCAL_ITERATIONS[2], choose_at=(0,), choose_at_end=True)
+        n_iter += fit.n_iter
+        if fit.n_components < 2:
+            return _Local(component, -np.inf, None, n_iter)
+        # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
+        ordered = sorted(fit.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
+        first, second = (c._replace(weight=c.weight * component.weight) for c in ordered)
+        return _Local(component, whole.cost - fit.cost, (first, second), n_iter)
+
+    def local_fit(
+        self, local: Samples, start: Parameters, max_iter: int, *, choose_at: Sequence[int], choose_at_end: bool = False
+    ) -> Solution:
+        return exact_em(
+            local, start, self.problem, self.solver, max_iter, choose_at=choose_at, choose_at_end=choose_at_end
+        )
+
+    # -- merges --
+
+    def merge_candidates(self) -> list[tuple[int, int, Component, float]]:
+        """Pairs that overlap most, as (a, b, merged, excess), by the excess of cost before any EM; a bound from above."""
+        current, problem = self.current, self.problem
+        responsibilities = self.samples.responsibilities(current.parameters)
+        counts = current.counts
+        overlap = responsibilities @ responsibilities.T
+        np.fill_diagonal(overlap, -1.0)
+        partners = np.argmax(overlap, axis=1)
+        pairs = sorted({(min(a, int(b)), max(a, int(b))) for a, b in enumerate(partners)})
+        result = []
+        for a, b in pairs:
+            count = float(counts[a] + counts[b])
+            if min(counts[a], counts[b]) <= 0:
+                continue
+            mean = (counts[a] * current.means[a] + counts[b] * current.means[b]) / count
+            spread = current.spreads[a].pooled(
+                float(counts[a] / count), current.spreads[b], current.means[a] - current.means[b]
+            )
+            old = [current.parameters.component(k) for k in (a, b)]
+            start = (old[0].uniquenesses * counts[a] + old[1].uniquenesses * counts[b]) / count
+            best = problem.choice.best(count, spread, start, max(len(c.loadings) for c in old))
+            merged = Component(old[0].weight + old[1].weight, mean, best.loadings, best.uniquenesses)
+            separate = sum(
+                self.component_cost(float(counts[k]), current.spreads[k], current.parameters.component(k)) for k in (a, b)
+            )
+            h, total = responsibilities[[a, b]], responsibilities[a] + responsibilities[b]
+            labels = float(_xlogx(total).sum() - _xlogx(h).sum())
+            weights = float(_xlogx(counts[[a, b]]).sum() - _xlogx(np.array([count]))[0])
+            result.append((a, b, merged, best.cost - separate + labels + weights))
+        return sorted(result, key=lambda candidate: candidate[3])
+
+    def component_cost(self, count: float, spread: Spread, component: Component) -> float:
+        """What component costs for its rows, with its price: the terms of the criterion that are its own."""
+        problem, loadings, noise = self.problem, component.loadings, component.uniquenesses
+        p = len(loadings)
+        scaled = loadings / noise
+        factor = np.linalg.cholesky(np.eye(p) + scaled @ loadings.T)
+        trace = float((spread.variances / noise).sum()) - spread.explained(np.linalg.solve(factor, scaled))
+        log_determinant = float(np.log(noise).sum() + 2 * np.log(np.diagonal(factor)).sum())
+        prior = Parameters.from_components([component])
+        return (
+            count / 2 * (log_determinant + trace)
+            + problem.pricing.component(count, loadings, noise)
+            + (0.0 if problem.noise == "shared" else problem.prior_cost(prior))
+        )
+
+    # -- bookkeeping --
+
+    def fit(self, start: Parameters, choose_at: Sequence[int] = ()) -> Solution:
+        return exact_em(
+            self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at
+        )
+
+    def record(self, action: str, component: int, fit: Solution, *, accepted: bool) -> None:
+        weights, n_factors = fit.parameters.weights.tolist(), fit.parameters.n_factors
+        length = message_length(self.samples.n_features, n_factors, self.samples.total_weight)
+        self.history.append(
+            Step(
+                action=action,
+                component=component,
+                n_factors=n_factors,
+                cost=fit.cost,
+                message_length=length.cost(fit.log_likelihood, 0.0, weights),
+                log_likelihood=fit.log_likelihood,
+                n_iter=fit.n_iter,
+                accepted=accepted,
+            )
+        )
+
+
+def _finalists(fits: Sequence[Solution], number: int) -> list[Solution]:
+    return sorted((fit for fit in fits if fit.n_components == 2), key=lambda fit: fit.cost)[:number]
+
+
+def _xlogx(values: FloatArray) -> FloatArray:
+    positive = np.where(values > 0, values, 1.0)
+    result: FloatArray = positive * np.log(positive)
+    return result
+
+
+def _same(a: Component, b: Component) -> bool:
+    """Whether a component has hardly moved."""
+    if len(a.loadings) != len(b.loadings) or abs(a.weight - b.weight) > _SAME_COUNT * a.weight:
+        return False
+    deviation = np.sqrt(a.uniquenesses + (a.loadings**2).sum(axis=0))
+    return bool((np.abs(a.mean - b.mean) < _SAME_MEAN * deviation).all())

@@ -1,0 +1,235 @@
+"""One EM iteration in which each factor analyser is maximised exactly from its scatter matrix, only labels missing."""
+
+from libc.math cimport exp, isfinite, log, sqrt
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from amofa._analyser cimport Solver
+from amofa._blas cimport eigen, eigen_work
+from amofa._posterior cimport (
+    Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
+    view_parameters, view_scratch)
+from amofa._statistics cimport Scatter, accumulate_scatter_rows
+
+# How the uniquenesses are tied, as `amofa.analyser.NOISE` numbers it.
+cdef enum:
+    COMPONENT = 0
+    SHARED = 1
+    ISOTROPIC = 2
+
+
+cdef class ExactIteration:
+    """The E-step and the exact M-step of one mixture, on buffers of the caller.
+
+    Parameters
+    ----------
+    parameters : (K + 2 K d + P d,) float64
+        The mixture; the maximiser after `maximize`.
+    offsets : (K + 1,) intp
+    prepared : float64
+        The mixture in the form of the E-step, kept up to date. Lengths: `amofa._posterior.buffer_lengths`.
+    floor : (d,) float64
+        Smallest uniqueness of each column.
+    prior_count : float
+        Rows that the prior of the uniquenesses is worth, see `amofa._analyser.Solver`.
+    prior_scale : (d,) float64
+    scratch : float64
+        Length: `amofa._posterior.buffer_lengths`.
+    noise : int
+        0: uniquenesses of each component, 1: shared by all, 2: one value for each component.
+    with_entropy : bool
+
+    Attributes
+    ----------
+    soft_counts, means, covariances : (K,), (K, d), (K, d, d) float64
+        Moments under the responsibilities of the last E-step, after `finish`.
+
+    Raises
+    ------
+    ValueError
+        If a buffer has the wrong length.
+    """
+
+    cdef const Py_ssize_t[::1] offsets
+    cdef const double[::1] floor, prior_scale
+    cdef double[::1] parameters, prepared, scratch, work
+    cdef readonly object soft_counts, means, covariances
+    cdef double[::1] counts
+    cdef double[:, ::1] first
+    cdef double[:, :, ::1] scatter
+    cdef readonly double log_likelihood, entropy
+    cdef double prior_count
+    cdef int noise
+    cdef bint with_entropy
+    cdef Prepared mixture
+    cdef Parameters values
+    cdef Scratch block
+    cdef Scatter sums
+    cdef Solver solver
+
+    def __cinit__(
+        self,
+        double[::1] parameters not None,
+        const Py_ssize_t[::1] offsets not None,
+        double[::1] prepared not None,
+        const double[::1] floor not None,
+        double prior_count,
+        const double[::1] prior_scale not None,
+        double[::1] scratch not None,
+        int noise,
+        bint with_entropy=False,
+    ):
+        cdef Py_ssize_t d = floor.shape[0], K = offsets.shape[0] - 1
+        self.mixture = checked_mixture(prepared, offsets, d)
+        check_parameters(&self.mixture, parameters)
+        check_work(&self.mixture, scratch)
+        if prior_scale.shape[0] != d:
+            raise ValueError("prior_scale must have one value per feature")
+        self.parameters, self.offsets, self.prepared = parameters, offsets, prepared
+        self.floor, self.prior_scale, self.scratch = floor, prior_scale, scratch
+        self.prior_count, self.noise, self.with_entropy = prior_count, noise, with_entropy
+        self.soft_counts, self.means, self.covariances = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
+        self.counts, self.first, self.scatter = self.soft_counts, self.means, self.covariances
+        self.work = np.empty(d * d + d + eigen_work(d))
+        shared = noise == SHARED
+        self.solver = Solver(d, K if shared else 1, offsets[K] if shared else max(np.diff(offsets), default=0))
+        self.values = view_parameters(K, d, &parameters[0])
+        self.block = view_scratch(&self.mixture, &scratch[0])
+        self.sums.log_likelihood, self.sums.entropy = &self.log_likelihood, &self.entropy
+        self.sums.soft_counts, self.sums.first = &self.counts[0], &self.first[0, 0]
+        self.sums.scatter = &self.scatter[0, 0, 0]
+
+    def clear(self):
+        """Forget the rows accumulated."""
+        cdef Py_ssize_t d = self.mixture.n_features, K = self.mixture.n_components
+        self.log_likelihood = self.entropy = 0.0
+        memset(self.sums.soft_counts, 0, K * sizeof(double))
+        memset(self.sums.first, 0, K * d * sizeof(double))
+        memset(self.sums.scatter, 0, K * d * d * sizeof(double))
+
+    def accumulate(
+        self,
+        const double[:, ::1] x not None,  # IN   (d, n)
+        const double[::1] row_weights,  # IN   (n), or None for ones
+    ):
+        """Add the moments of the columns of x. Cost O(n K d^2)."""
+        cdef Py_ssize_t n = x.shape[1]
+        if x.shape[0] != self.mixture.n_features:
+            raise ValueError("x must have one row per feature")
+        check_rows(n, row_weights)
+        if n == 0:
+            return
+        cdef const double *w = &row_weights[0] if row_weights is not None else NULL
+        with nogil:
+            accumulate_scatter_rows(n, &x[0, 0], n, w, self.with_entropy, &self.mixture, &self.block, &self.sums)
+
+    def finish(self):
+        """Turn the sums into moments: `means`, and `covariances` about them, whole matrices."""
+        cdef Py_ssize_t d = self.mixture.n_features, i, j, k
+        cdef double inverse
+        cdef double *shift
+        cdef double *s
+        with nogil:
+            for k in range(self.mixture.n_components):
+                inverse = 1.0 / self.counts[k] if self.counts[k] > 0.0 else 0.0
+                shift, s = self.sums.first + k * d, self.sums.scatter + k * d * d
+                for i in range(d):
+                    shift[i] *= inverse
+                    for j in range(i + 1):
+                        s[i * d + j] = s[i * d + j] * inverse - shift[i] * shift[j]
+                        s[j * d + i] = s[i * d + j]
+                for i in range(d):
+                    shift[i] += self.mixture.means[k * d + i]
+
+    def maximize(self, Py_ssize_t max_steps=1):
+        """M-step after `finish`: weights and means, and loadings and uniquenesses by at most so many Newton steps.
+
+        Raises
+        ------
+        FloatingPointError
+            If moments are not finite or a covariance is singular.
+        """
+        cdef Py_ssize_t singular = 0
+        cdef bint finite
+        with nogil:
+            finite = self.maximize_mixture(max_steps)
+            if finite:
+                singular = prepare_mixture(&self.values, &self.mixture)
+        if not finite:
+            raise FloatingPointError("moments of a component are not finite")
+        if singular:
+            raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")
+
+    cdef bint maximize_mixture(self, Py_ssize_t max_steps) noexcept nogil:
+        cdef Py_ssize_t d = self.mixture.n_features, K = self.mixture.n_components, k
+        cdef double total = 0.0
+        for k in range(K):
+            total += self.counts[k]
+        if not (total > 0.0 and isfinite(total)):
+            return False
+        for k in range(K):
+            self.values.weights[k] = self.counts[k] / total
+            # A component without rows keeps its mean, loadings and uniquenesses.
+            if self.counts[k] > 0.0:
+                memcpy(self.values.means + k * d, self.sums.first + k * d, d * sizeof(double))
+                if self.noise == ISOTROPIC:
+                    if not self.maximize_isotropic(k):
+                        return False
+                elif self.noise == COMPONENT:
+                    if not self.maximize_group(k, k + 1, max_steps):
+                        return False
+        return self.noise != SHARED or self.maximize_group(0, K, max_steps)
+
+    cdef bint maximize_group(self, Py_ssize_t first, Py_ssize_t last, Py_ssize_t max_steps) noexcept nogil:
+        """Components first .. last - 1, which share their uniquenesses."""
+        cdef Py_ssize_t d = self.mixture.n_features, j, k
+        cdef double *noise = self.values.uniquenesses + first * d
+        cdef double cost
+        cdef Py_ssize_t[2] single
+        cdef const Py_ssize_t *offsets = &self.offsets[0]
+        if last - first == 1:
+            single[0], single[1] = 0, offsets[last] - offsets[first]
+            offsets = single
+        for j in range(d):
+            self.solver.here.log_noise[j] = log(max(noise[j], self.floor[j]))
+        cost = self.solver.minimize(
+            last - first, self.sums.scatter + first * d * d, self.sums.soft_counts + first, offsets, &self.floor[0],
+            self.prior_count, &self.prior_scale[0], max_steps, 0.0)
+        if not isfinite(cost):
+            return False
+        for j in range(d):
+            noise[j] = max(exp(self.solver.here.log_noise[j]), self.floor[j])
+        for k in range(first + 1, last):
+            memcpy(self.values.uniquenesses + k * d, noise, d * sizeof(double))
+        self.solver.set_loadings(last - first, offsets, self.values.loadings + self.offsets[first] * d)
+        return True
+
+    cdef bint maximize_isotropic(self, Py_ssize_t k) noexcept nogil:
+        """One variance for all columns: the maximum is known (Tipping & Bishop 1999), with the prior, too."""
+        cdef Py_ssize_t d = self.mixture.n_features, p = self.offsets[k + 1] - self.offsets[k], i, j, q
+        cdef double *a = &self.work[0]
+        cdef double *values = a + d * d
+        cdef double n = self.sums.soft_counts[k], rest = 0.0, variance, scale
+        cdef double *loadings = self.values.loadings + self.offsets[k] * d
+        cdef double *noise = self.values.uniquenesses + k * d
+        memcpy(a, self.sums.scatter + k * d * d, d * d * sizeof(double))
+        if eigen(d, a, d, values, values + d):
+            return False
+        for i in range(d - p):
+            rest += max(values[i], 0.0)
+        variance = 0.0
+        for j in range(d):
+            variance += self.prior_scale[j] / d
+        variance = (n * rest + self.prior_count * variance) / (n * (d - p) + self.prior_count)
+        for j in range(d):
+            variance = max(variance, self.floor[j])
+        if not isfinite(variance):
+            return False
+        for j in range(d):
+            noise[j] = variance
+        for q in range(p):
+            scale = sqrt(max(values[d - 1 - q] - variance, 0.0))
+            for j in range(d):
+                loadings[q * d + j] = scale * a[(d - 1 - q) * d + j]
+        return True
