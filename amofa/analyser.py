@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from amofa._analyser import Solver
+from amofa._exact import best_isotropic_variance
 from amofa.criterion import Pricing
 from amofa.parameters import FloatArray
 
@@ -24,7 +25,8 @@ _LEAST_SAVING = 1e-3
 class Prior:
     """What is known of uniquenesses before seeing a component's rows, in the search's coordinates.
 
-    Each has an inverse gamma prior, worth ``count`` rows of variance ``scale``, and is at least ``floor``.
+    The log of each has a hyperbolic secant prior, density proportional to 1 / cosh(log(psi / scale) / 2)^count: about
+    scale it is worth ``count`` / 2 rows, far from it a power of psi, the same for all units. Each is at least ``floor``.
 
     Attributes
     ----------
@@ -38,17 +40,11 @@ class Prior:
 
     def cost(self, uniquenesses: FloatArray) -> float:
         """Minus the log of the prior density over its largest value, nats; not negative."""
-        if self.count == 0.0:
-            return 0.0
-        ratio = self.scale / uniquenesses
-        return self.count / 2 * float((ratio - 1.0 - np.log(ratio)).sum())
+        return self.count * float(_log_cosh(np.log(uniquenesses / self.scale) / 2).sum())
 
     def isotropic_cost(self, variance: float) -> float:
         """The same of one variance for all columns."""
-        if self.count == 0.0:
-            return 0.0
-        ratio = float(self.scale.mean()) / variance
-        return self.count / 2 * (ratio - 1.0 - float(np.log(ratio)))
+        return self.count * float(_log_cosh(np.log(variance / self.scale.mean()) / 2))
 
 
 @dataclass(frozen=True)
@@ -248,8 +244,9 @@ class FactorChoice:
         candidates = []
         for q in self._numbers(count, spread):
             rest = max(total - float(values[:q].sum()), 0.0)
-            variance = (count * rest + self.prior.count * scale) / (count * (d - q) + self.prior.count)
-            variance = max(variance, float(self.prior.floor.max()))
+            variance = best_isotropic_variance(
+                count * (d - q), count * rest, self.prior.count, scale, float(self.prior.floor.max())
+            )
             loadings = np.sqrt(np.maximum(values[:q, None] - variance, 0.0)) * vectors[:q]
             uniquenesses = np.full(d, variance)
             cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.isotropic_cost(variance)
@@ -269,3 +266,9 @@ class FactorChoice:
         excess = np.maximum(eigenvalues, 1.0)
         gains: FloatArray = count / 2 * (excess - 1.0 - np.log(excess))
         return gains
+
+
+def _log_cosh(x: FloatArray) -> FloatArray:
+    size = np.abs(x)
+    result: FloatArray = size + np.log1p(np.exp(-2 * size)) - np.log(2.0)
+    return result

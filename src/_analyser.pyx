@@ -5,7 +5,7 @@ Psi is searched: by Newton steps in its logarithm (Joreskog 1967, Psychometrika 
 held to lower the cost. Several covariance matrices may share their uniquenesses.
 """
 
-from libc.math cimport exp, fabs, isfinite, log, sqrt
+from libc.math cimport exp, fabs, isfinite, log, log1p, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -20,6 +20,7 @@ cdef double RIDGE = 1e-3
 # Share of the decrease that a step promises which it must keep, and how often it is shortened to a quarter.
 cdef double SUFFICIENT = 1e-4
 cdef int MOST_HALVINGS = 6
+cdef double LOG_2 = 0.6931471805599453
 
 
 cdef class Solver:
@@ -64,8 +65,8 @@ cdef class Solver:
     ):
         """Uniquenesses and loadings that lower the cost, from the uniquenesses given.
 
-        The cost is sum_k n_k/2 (log |Sigma_k| + tr(Sigma_k^-1 S_k)) in nats, plus, with a prior of ``prior_count``
-        rows, sum_j prior_count/2 (log(psi_j / s_j) + s_j / psi_j - 1) for each matrix.
+        The cost is sum_k n_k/2 (log |Sigma_k| + tr(Sigma_k^-1 S_k)) in nats, plus that of a prior of ``prior_count``
+        rows, sum_j prior_count log cosh(log(psi_j / s_j) / 2).
 
         Returns
         -------
@@ -165,11 +166,10 @@ cdef class Solver:
                 for j in range(d):
                     point.gradient[j] += excess * vectors[q * d + j] * vectors[q * d + j]
         if prior_count > 0.0:
-            half = 0.5 * prior_count * K
             for j in range(d):
-                value = prior_scale[j] * inverse[j] * inverse[j]
-                point.cost += half * (value - 1.0 - log(value))
-                point.gradient[j] += half * (1.0 - value)
+                value = 0.5 * (point.log_noise[j] - log(prior_scale[j]))
+                point.cost += prior_count * log_cosh(value)
+                point.gradient[j] += 0.5 * prior_count * tanh(value)
 
     cdef void leading(self, double *a, Py_ssize_t p, double *values, double *vectors) noexcept nogil:
         """Eigenvalues, falling, and the p leading eigenvectors of A (d, d), whose upper triangle is given."""
@@ -212,7 +212,8 @@ cdef class Solver:
                     h[i * d + j] += half * projector[i * d + j] * projector[i * d + j]
         for j in range(d):
             if prior_count > 0.0:
-                h[j * d + j] += 0.5 * prior_count * K * prior_scale[j] * exp(-point.log_noise[j])
+                value = tanh(0.5 * (point.log_noise[j] - log(prior_scale[j])))
+                h[j * d + j] += 0.25 * prior_count * (1.0 - value * value)
             largest = max(largest, h[j * d + j])
         for j in range(d):
             # At the floor and pressed against it: not free.
@@ -253,3 +254,7 @@ cdef void view_point(Point *point, Py_ssize_t d, Py_ssize_t K, double *start) no
     point.gradient = start + d
     point.values = start + 2 * d
     point.vectors = point.values + K * d
+
+
+cdef double log_cosh(double x) noexcept nogil:
+    return fabs(x) + log1p(exp(-2.0 * fabs(x))) - LOG_2

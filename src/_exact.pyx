@@ -1,6 +1,6 @@
 """One EM iteration in which each factor analyser is maximised exactly from its scatter matrix, only labels missing."""
 
-from libc.math cimport exp, isfinite, log, sqrt
+from libc.math cimport exp, fabs, isfinite, log, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -218,12 +218,12 @@ cdef class ExactIteration:
             return False
         for i in range(d - p):
             rest += max(values[i], 0.0)
-        variance = 0.0
+        scale = 0.0
+        variance = self.floor[0]
         for j in range(d):
-            variance += self.prior_scale[j] / d
-        variance = (n * rest + self.prior_count * variance) / (n * (d - p) + self.prior_count)
-        for j in range(d):
+            scale += self.prior_scale[j] / d
             variance = max(variance, self.floor[j])
+        variance = isotropic_variance(n * (d - p), n * rest, self.prior_count, scale, variance)
         if not isfinite(variance):
             return False
         for j in range(d):
@@ -233,3 +233,29 @@ cdef class ExactIteration:
             for j in range(d):
                 loadings[q * d + j] = scale * a[(d - 1 - q) * d + j]
         return True
+
+
+cdef double isotropic_variance(
+    double count, double total, double prior_count, double prior_scale, double floor,
+) noexcept nogil:
+    """Minimum of count/2 log v + total/(2 v) + prior_count log cosh(log(v / prior_scale) / 2) over v >= floor.
+
+    Convex in log v: Newton's method from the side on which it cannot overshoot.
+    """
+    cdef double center = log(prior_scale), x, step, slope, tail
+    cdef int i
+    x = log(max(total / count, floor)) if total > 0.0 else log(floor)
+    for i in range(100):
+        tail = tanh(0.5 * (x - center))
+        slope = 0.5 * (count - total * exp(-x) + prior_count * tail)
+        step = slope / (0.5 * total * exp(-x) + 0.25 * prior_count * (1.0 - tail * tail) + 1e-300)
+        step = max(-1.0, min(1.0, step))
+        x -= step
+        if fabs(step) < 1e-14:
+            break
+    return max(exp(x), floor)
+
+
+def best_isotropic_variance(double count, double total, double prior_count, double prior_scale, double floor):
+    """The variance of isotropic noise for ``count`` values with the sum of squares ``total``, and the prior."""
+    return isotropic_variance(count, total, prior_count, prior_scale, floor)
