@@ -182,15 +182,18 @@ class Evidence:
             capacitance.flat[:: p + 1] += 1.0
             log_determinant += 2.0 * float(np.log(np.diagonal(np.linalg.cholesky(capacitance))).sum())
             ratios = np.einsum("ij,ij->j", scaled, loadings)
-            per_loading = log_count + float(np.log1p(ratios).sum()) / d
+            per_loading = max(log_count + float(np.log1p(ratios).sum()) / d, math.log(self.n))
             loading_price = 0.5 * free_loadings(d, p, self.n_noise) * per_loading
-        mean_price = 0.5 * (d * log_count - log_determinant)
+        mean_price = 0.5 * max(d * log_count - log_determinant, d * math.log(self.n))
         noise_price = 0.0 if self.noise == "shared" else self._noise_price(count)
         return mean_price + loading_price + noise_price + 0.5 * math.log(self.n)
 
     def _noise_price(self, count: float) -> float:
-        rows = max(self.prior_count, 1.0)
-        return 0.5 * self.n_noise * math.log1p(max(count, 1.0) / rows)
+        """By Laplace's method, with the normaliser 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2) of the prior of log psi."""
+        nu = self.prior_count or 1.0
+        normaliser = math.log(2 * math.sqrt(math.pi)) + math.lgamma(nu / 2) - math.lgamma((nu + 1) / 2)
+        price = normaliser + 0.5 * math.log((max(count, 1.0) / 2 + nu / 4) / (2 * math.pi))
+        return self.n_noise * max(0.0, price)
 
     def factors(self, count: float, n_factors: int, more: int) -> float:
         free = [free_loadings(self.n_features, p, self.n_noise) for p in (n_factors, n_factors + more)]

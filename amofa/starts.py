@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa.analyser import Spread
+from amofa._analyser import Solver
+from amofa.analyser import Covariance, FactorChoice, Spread
 from amofa.parameters import Component, FloatArray, Parameters
 
 # Principal axes that planes are looked for on: the leading ones and the last.
@@ -20,8 +23,15 @@ _LEAST_VARIANCE = 1e-4
 Mask = NDArray[np.bool_]
 
 
-def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread) -> list[Mask]:
-    """Ways to part the rows in two, without doubles.
+class Masks(NamedTuple):
+    """Ways to part the rows in two."""
+
+    all: list[Mask]  # without doubles
+    across: list[Mask]  # those on which parts look like layers: the best cut, and the plane across the minor axis
+
+
+def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread) -> Masks:
+    """Ways to part the rows of a component in two.
 
     Parameters
     ----------
@@ -35,15 +45,15 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
 
     Returns
     -------
-    list of (n,) bool
-        The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of different ones
+    Masks
+        Of (n,) bool. The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of different ones
         (the best axis); planes through the mean across the leading axes and the minor one, since strips longer than
         they are apart differ in that alone; and the inner and outer half of the rows, for groups of the same centre.
     """
     values, vectors = spread.axes()
     used = np.flatnonzero(values > 0)
     if len(used) == 0:
-        return []
+        return Masks([], [])
     if len(used) > _MOST_AXES:
         used = np.append(used[: _MOST_AXES - 1], used[-1])
     projected = vectors[used] @ (x - mean[:, None])
@@ -53,7 +63,7 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
     masks.append(projected[i] <= different[1, i])
     masks += [z < 0 for z in (*projected[:_LEADING_AXES], projected[-1])]
     masks.append(_inner_half(projected, values[used], weights))
-    return _without_doubles(masks)
+    return Masks(_without_doubles(masks), _without_doubles([masks[0], projected[-1] < 0]))
 
 
 def _cut_gains(z: FloatArray, weights: FloatArray) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -121,4 +131,21 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, noise: str, floor: Flo
     if noise == "shared":
         pooled = sum(c.weight * c.uniquenesses for c in components)
         components = [c._replace(uniquenesses=pooled) for c in components]
+    return Parameters.from_components(components)
+
+
+def layers(
+    x: FloatArray, weights: FloatArray, mask: Mask, choice: FactorChoice, solver: Solver, plain: Parameters
+) -> Parameters:
+    """The same two components with the factors that their parts show.
+
+    Layers that are close together beside their extent lie within each other for components without factors.
+    """
+    components = []
+    for part, component in zip((mask, ~mask), plain.components(), strict=True):
+        w = np.where(part, weights, 0.0)
+        count = float(w.sum())
+        deviations = (x - component.mean[:, None]) * np.sqrt(w / count)
+        best = choice.best(count, Covariance(deviations @ deviations.T, solver), component.uniquenesses, 0)
+        components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
     return Parameters.from_components(components)

@@ -15,7 +15,7 @@ from amofa.history import Step
 from amofa.limits import Limits
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
-from amofa.starts import parts, split_masks
+from amofa.starts import layers, parts, split_masks
 
 # Rows of smaller responsibility have no say in a component's local fit.
 _LEAST_RESPONSIBILITY = 1e-2
@@ -176,11 +176,10 @@ class _Search:
         )
         x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
         weights = responsibilities[rows]
-        fits = []
-        for mask in split_masks(x, weights, whole.means[0], whole.spreads[0]):
-            start = parts(x, weights, mask, self.problem.noise, self.problem.prior.floor)
-            if start is not None:
-                fits.append(self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3)))
+        fits = [
+            self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3))
+            for start in self.starts(x, weights, whole)
+        ]
         n_iter = sum(fit.n_iter for fit in fits)
         fits = _finalists(fits, _LOCAL_FINALISTS)
         fits = [self.local_fit(local, fit.parameters, _LOCAL_ITERATIONS[1], choose_at=(0, 8)) for fit in fits]
@@ -196,6 +195,21 @@ class _Search:
         ordered = sorted(fit.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
         first, second = (c._replace(weight=c.weight * component.weight) for c in ordered)
         return _Local(component, whole.cost - fit.cost, (first, second), n_iter)
+
+    def starts(self, x: FloatArray, weights: FloatArray, whole: Solution) -> list[Parameters]:
+        """Pairs of components to start a local fit from."""
+        masks = split_masks(x, weights, whole.means[0], whole.spreads[0])
+        plain, problem = [], self.problem
+        for mask in masks.all:
+            start = parts(x, weights, mask, problem.noise, problem.prior.floor)
+            if start is not None:
+                plain.append(start)
+        layered = []
+        for mask in masks.across:
+            start = parts(x, weights, mask, problem.noise, problem.prior.floor)
+            if start is not None:
+                layered.append(layers(x, weights, mask, problem.choice, self.solver, start))
+        return plain + [start for start in layered if any(start.n_factors)]
 
     def local_fit(
         self, local: Samples, start: Parameters, max_iter: int, *, choose_at: Sequence[int], choose_at_end: bool = False
