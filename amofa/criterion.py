@@ -148,6 +148,20 @@ def free_loadings(d: int, p: int, n_noise: int) -> int:
     return min(d * p - p * (p - 1) // 2, d * (d + 1) // 2 - n_noise)
 
 
+def log_sum(values: FloatArray) -> float:
+    """Sum of the logs."""
+    # A handful of values, the commonest case by far, is done before numpy has begun.
+    return sum(map(math.log, values.tolist())) if len(values) < 32 else float(np.log(values).sum())
+
+
+def diagonal_of_cholesky(gram: FloatArray) -> FloatArray:
+    """Of the factor of I + G; G is overwritten."""
+    if len(gram) == 1:
+        return np.sqrt(1.0 + gram[0])
+    gram.flat[:: len(gram) + 1] += 1.0
+    return np.diagonal(np.linalg.cholesky(gram))
+
+
 class Evidence:
     """Minus the log evidence by Laplace's method, with priors of the weight of one row (docs/criterion.md).
 
@@ -170,29 +184,29 @@ class Evidence:
     def __init__(self, n_features: int, n: float, noise: str, prior_count: float) -> None:
         self.n_features, self.n, self.noise, self.prior_count = n_features, n, noise, prior_count
         self.n_noise = {"component": n_features, "shared": n_features, "isotropic": 1}[noise]
+        self.rows = prior_count or 1.0
+        self.normaliser = (
+            math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)
+        )
 
     def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
         d, p = self.n_features, len(loadings)
-        log_noise = float(np.log(uniquenesses).sum())
+        log_noise = log_sum(uniquenesses)
         log_count = math.log(max(count, 1.0))
         log_determinant, loading_price = log_noise, 0.0
         if p:
             scaled = loadings / uniquenesses
-            capacitance = scaled @ loadings.T
-            capacitance.flat[:: p + 1] += 1.0
-            log_determinant += 2.0 * float(np.log(np.diagonal(np.linalg.cholesky(capacitance))).sum())
-            ratios = np.einsum("ij,ij->j", scaled, loadings)
-            per_loading = max(log_count + float(np.log1p(ratios).sum()) / d, math.log(self.n))
+            log_determinant += 2.0 * log_sum(diagonal_of_cholesky(scaled @ loadings.T))
+            ratios = (scaled * loadings).sum(axis=0)
+            per_loading = max(log_count + log_sum(1.0 + ratios) / d, math.log(self.n))
             loading_price = 0.5 * free_loadings(d, p, self.n_noise) * per_loading
         mean_price = 0.5 * max(d * log_count - log_determinant, d * math.log(self.n))
         noise_price = 0.0 if self.noise == "shared" else self._noise_price(count)
         return mean_price + loading_price + noise_price + 0.5 * math.log(self.n)
 
     def _noise_price(self, count: float) -> float:
-        """By Laplace's method, with the normaliser 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2) of the prior of log psi."""
-        nu = self.prior_count or 1.0
-        normaliser = math.log(2 * math.sqrt(math.pi)) + math.lgamma(nu / 2) - math.lgamma((nu + 1) / 2)
-        price = normaliser + 0.5 * math.log((max(count, 1.0) / 2 + nu / 4) / (2 * math.pi))
+        """By Laplace's method; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
+        price = self.normaliser + 0.5 * math.log((max(count, 1.0) / 2 + self.rows / 4) / (2 * math.pi))
         return self.n_noise * max(0.0, price)
 
     def factors(self, count: float, n_factors: int, more: int) -> float:

@@ -112,7 +112,7 @@ class Pass:
         """E-step. Returns minus the penalised log-likelihood of the parameters, nats."""
         self.samples.expect(self.iteration)
         self.iteration.finish()
-        return self.problem.prior_cost(self.parameters) - self.iteration.log_likelihood
+        return self.iteration.prior_cost() - self.iteration.log_likelihood
 
     @property
     def counts(self) -> FloatArray:

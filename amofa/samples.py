@@ -191,6 +191,11 @@ class Samples:
         self._all_weights = weights
         self._cache: list[Chunk] | None = None
 
+    @property
+    def weights(self) -> FloatArray | None:
+        """Row weights, (n,); None for ones."""
+        return self._weights
+
     def subset(self, selected: NDArray[np.intp]) -> Samples:
         """Some of these rows, by their positions among them, in the same coordinates."""
         rows = selected if self._rows is None else self._rows[selected]

@@ -97,9 +97,9 @@ def _inner_half(projected: FloatArray, values: FloatArray, weights: FloatArray) 
     """Rows nearer to the mean than half of all, by Mahalanobis distance."""
     distance = (projected**2 / np.maximum(values, values[0] * 1e-6)[:, None]).sum(axis=0)
     order = np.argsort(distance, kind="stable")
-    inner = np.zeros(len(distance), dtype=bool)
     cumulated = np.cumsum(weights[order])
-    inner[order[cumulated <= cumulated[-1] / 2]] = True
+    middle = order[np.searchsorted(cumulated, cumulated[-1] / 2)]
+    inner: Mask = distance <= distance[middle]
     return inner
 
 

@@ -167,7 +167,9 @@ class _Search:
         component = component._replace(
             mean=component.mean.copy(), loadings=component.loadings.copy(), uniquenesses=component.uniquenesses.copy()
         )
-        rows = np.flatnonzero(responsibilities > _LEAST_RESPONSIBILITY)
+        weights = self.samples.weights
+        least = _LEAST_RESPONSIBILITY if weights is None else _LEAST_RESPONSIBILITY * weights
+        rows = np.flatnonzero(responsibilities > least)
         if len(rows) < 2:
             return _Local(component, -np.inf, None, 0)
         local = self.samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
@@ -175,7 +177,7 @@ class _Search:
             local, Parameters.from_components([component]), self.problem, self.solver, 1, choose_at_end=False
         )
         x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
-        weights = responsibilities[rows]
+        weights = np.ascontiguousarray(responsibilities[rows])
         fits = [
             self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3))
             for start in self.starts(x, weights, whole)

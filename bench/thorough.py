@@ -138,10 +138,10 @@ def fit_classes(
     A column that is constant in X gets the mean floor of the others. `apply` maps over the classes; it may do so in
     several processes.
     """
-    floor = share * X.var(axis=0)
+    variances = X.var(axis=0)
     constant = np.ptp(X, axis=0) == 0
-    floor[constant] = floor[~constant].mean()
-    fit_one = partial(amofa.fit, noise_floor=floor, **options)
+    variances[constant] = variances[~constant].mean()
+    fit_one = partial(amofa.fit, noise_floor=share * variances, **options)
     return list(apply(fit_one, [X[y == c] for c in range(int(y.max()) + 1)]))
 
 

@@ -1,6 +1,6 @@
 """One EM iteration in which each factor analyser is maximised exactly from its scatter matrix, only labels missing."""
 
-from libc.math cimport exp, fabs, isfinite, log, sqrt, tanh
+from libc.math cimport exp, fabs, isfinite, log, log1p, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -11,6 +11,8 @@ from amofa._posterior cimport (
     Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
     view_parameters, view_scratch)
 from amofa._statistics cimport Scatter, accumulate_scatter_rows
+
+cdef double LOG_2 = 0.6931471805599453
 
 # How the uniquenesses are tied, as `amofa.analyser.NOISE` numbers it.
 cdef enum:
@@ -161,6 +163,21 @@ cdef class ExactIteration:
         if singular:
             raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")
 
+    def prior_cost(self):
+        """Minus the log of the prior density of all uniquenesses over its largest value; tied ones count once."""
+        cdef Py_ssize_t d = self.mixture.n_features, K = self.mixture.n_components, j, k
+        cdef double total = 0.0, scale = 0.0
+        if self.prior_count == 0.0:
+            return 0.0
+        with nogil:
+            for j in range(d):
+                scale += self.prior_scale[j] / d
+            for k in range(1 if self.noise == SHARED else K):
+                for j in range(1 if self.noise == ISOTROPIC else d):
+                    total += log_cosh(0.5 * log(
+                        self.values.uniquenesses[k * d + j] / (scale if self.noise == ISOTROPIC else self.prior_scale[j])))
+        return self.prior_count * total
+
     cdef bint maximize_mixture(self, Py_ssize_t max_steps) noexcept nogil:
         cdef Py_ssize_t d = self.mixture.n_features, K = self.mixture.n_components, k
         cdef double total = 0.0
@@ -233,6 +250,10 @@ cdef class ExactIteration:
             for j in range(d):
                 loadings[q * d + j] = scale * a[(d - 1 - q) * d + j]
         return True
+
+
+cdef double log_cosh(double x) noexcept nogil:
+    return fabs(x) + log1p(exp(-2.0 * fabs(x))) - LOG_2
 
 
 cdef double isotropic_variance(
