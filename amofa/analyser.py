@@ -15,8 +15,8 @@ from amofa.parameters import FloatArray
 # How uniquenesses are tied, and the compiled core's number for it.
 NOISE = {"component": 0, "shared": 1, "isotropic": 2}
 # A single analyser is solved to within this many nats, or as many Newton steps: far less than a parameter's price.
-_TOLERANCE = 1e-3
-_MOST_STEPS = 30
+TOLERANCE = 1e-3
+MOST_STEPS = 30
 # What a change of the number of factors must save, nats, so that rounding makes none.
 _LEAST_SAVING = 1e-3
 
@@ -145,8 +145,8 @@ class Covariance:
             found,
             loadings,
             spectrum,
-            _MOST_STEPS,
-            _TOLERANCE,
+            MOST_STEPS,
+            TOLERANCE,
         )
         return cost, found, loadings, spectrum[0]
 
@@ -224,25 +224,33 @@ class FactorChoice:
 
     def _best_given_noise(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
         scale = 1.0 / np.sqrt(uniquenesses)
-        values, vectors = spread.scaled(scale).axes()
+        numbers = self._numbers(count, spread)
+        values, vectors = padded_axes(spread.scaled(scale), numbers[-1])
         gains = self._gains(count, values)
         trace = float((spread.variances * scale**2).sum())
         cost = count / 2 * (float(np.log(uniquenesses).sum()) + trace)
         candidates = []
-        for q in self._numbers(count, spread):
+        for q in numbers:
             loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
             price = self.pricing.component(count, loadings, uniquenesses)
             candidates.append(Analyser(loadings, uniquenesses, cost - float(gains[:q].sum()) + price, values))
         return min(candidates, key=lambda a: a.cost)
 
+    def isotropic(self, count: float, spread: Spread, n_factors: int) -> Analyser:
+        """With so many factors and one variance for all columns: known from one eigen-decomposition."""
+        return self._isotropic(count, spread, range(n_factors, n_factors + 1))
+
     def _best_isotropic(self, count: float, spread: Spread) -> Analyser:
-        """All numbers of factors from one eigen-decomposition (Tipping & Bishop 1999)."""
+        return self._isotropic(count, spread, self._numbers(count, spread))
+
+    def _isotropic(self, count: float, spread: Spread, numbers: range) -> Analyser:
+        """The best of some numbers of factors (Tipping & Bishop 1999)."""
         d = len(spread.variances)
-        values, vectors = spread.axes()
+        values, vectors = padded_axes(spread, numbers[-1])
         total = float(spread.variances.sum())
         scale = float(self.prior.scale.mean())
         candidates = []
-        for q in self._numbers(count, spread):
+        for q in numbers:
             rest = max(total - float(values[:q].sum()), 0.0)
             variance = best_isotropic_variance(
                 count * (d - q), count * rest, self.prior.count, scale, float(self.prior.floor.max())
@@ -266,6 +274,15 @@ class FactorChoice:
         excess = np.maximum(eigenvalues, 1.0)
         gains: FloatArray = count / 2 * (excess - 1.0 - np.log(excess))
         return gains
+
+
+def padded_axes(spread: Spread, n_factors: int) -> tuple[FloatArray, FloatArray]:
+    """Axes of a spread, at least so many: factors beyond its rank are empty."""
+    values, vectors = spread.axes()
+    missing = n_factors - len(values)
+    if missing <= 0:
+        return values, vectors
+    return np.append(values, np.zeros(missing)), np.vstack([vectors, np.zeros((missing, vectors.shape[1]))])
 
 
 def _log_cosh(x: FloatArray) -> FloatArray:

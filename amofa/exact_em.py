@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,14 @@ from amofa._analyser import Solver
 from amofa._exact import ExactIteration
 from amofa.analyser import NOISE, Covariance, FactorChoice, Prior, Spread
 from amofa.criterion import Pricing
+from amofa.panel import Panel, solve_panels
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.samples import Samples
 
 # A component of fewer rows than this has no spread of its own.
 LEAST_ROWS = 2.0
+# In a wide table rows of a smaller share of a component's weight add nothing to its second moments.
+LEAST_SHARE = 1e-14
 # The rate of convergence is believed up to this: beyond it the gain that is left is not extrapolated.
 _SLOWEST_RATE = 0.99
 
@@ -112,12 +115,23 @@ class Pass:
         """E-step. Returns minus the penalised log-likelihood of the parameters, nats."""
         self.samples.expect(self.iteration)
         self.iteration.finish()
-        return self.iteration.prior_cost() - self.iteration.log_likelihood
+        return self.iteration.prior_cost() - self.log_likelihood
+
+    @property
+    def log_likelihood(self) -> float:
+        return self.iteration.log_likelihood
+
+    @property
+    def entropy(self) -> float:
+        return self.iteration.entropy
 
     @property
     def counts(self) -> FloatArray:
-        counts: FloatArray = self.iteration.soft_counts
-        return counts
+        return self.iteration.soft_counts
+
+    @property
+    def means(self) -> FloatArray:
+        return self.iteration.means
 
     def maximize(self) -> None:
         """M-step with as many factors as there are."""
@@ -126,45 +140,117 @@ class Pass:
     def spreads(self) -> list[Spread]:
         return [Covariance(matrix, self.solver) for matrix in self.iteration.covariances]
 
-    def chosen(self) -> Parameters:
-        """M-step in which the numbers of factors are chosen anew."""
-        total = float(self.counts.sum())
-        components = []
-        for k, (count, spread) in enumerate(zip(self.counts.tolist(), self.spreads(), strict=True)):
-            old = self.parameters.component(k)
-            if count < LEAST_ROWS:
-                components.append(old)
-                continue
-            best = self.problem.choice.best(count, spread, old.uniquenesses, len(old.loadings))
-            mean = self.iteration.means[k].copy()
-            components.append(Component(count / total, mean, best.loadings, best.uniquenesses))
-        return Parameters.from_components(components)
 
-    def solution(self, penalised: float, n_iter: int, converged: bool) -> Solution:
-        """These parameters, after their E-step."""
-        shapes = [
-            (count, c.loadings, c.uniquenesses)
-            for count, c in zip(
-                (self.parameters.weights * self.samples.total_weight).tolist(), self.parameters.components(), strict=True
-            )
-        ]
-        return Solution(
-            parameters=self.parameters,
-            log_likelihood=self.iteration.log_likelihood + self.samples.log_jacobian,
-            cost=penalised + self.iteration.entropy + self.problem.pricing.mixture(shapes) - self.samples.log_jacobian,
-            counts=self.counts,
-            means=self.iteration.means,
-            spreads=self.spreads(),
-            n_iter=n_iter,
-            converged=converged,
+class WidePass:
+    """The same for tables with fewer rows than columns, from the rows themselves; no (d, d) array."""
+
+    def __init__(self, samples: Samples, parameters: Parameters, problem: Problem) -> None:
+        self.samples, self.problem = samples, problem
+        self.parameters = parameters.copy()
+        self.log_likelihood = self.entropy = 0.0
+        self.counts = np.zeros(parameters.n_components)
+        self.means = np.zeros((parameters.n_components, parameters.n_features))
+        self.responsibilities = np.empty((parameters.n_components, samples.n_rows))
+
+    def expect(self) -> float:
+        self.log_likelihood = self.entropy = 0.0
+        for block in self.samples.posterior(Evaluator(self.parameters)):
+            h, w = block.responsibilities, block.row_weights
+            ones = np.ones(h.shape[1]) if w is None else w
+            self.log_likelihood += float(block.log_density @ ones)
+            self.entropy -= float((h * np.log(np.where(h > 0, h, 1.0))).sum(axis=0) @ ones)
+            self.responsibilities[:, block.rows] = h * ones
+        self.counts = self.responsibilities.sum(axis=1)
+        sums = sum(
+            self.responsibilities[:, i : i + x.shape[1]] @ x.T for i, x in _offsets(x for x, _ in self.samples.chunks())
         )
+        self.means = np.asarray(sums / np.where(self.counts > 0, self.counts, 1.0)[:, None])
+        return self.problem.prior_cost(self.parameters) - self.log_likelihood
+
+    def maximize(self) -> None:
+        total = float(self.counts.sum())
+        old, spreads = self.parameters, self.spreads()
+        alive = [k for k, count in enumerate(self.counts) if count > 0]
+        groups = [alive] if self.problem.noise == "shared" else [[k] for k in alive]
+        updated = old.copy()
+        updated.weights[:] = self.counts / total
+        updated.means[alive] = self.means[alive]
+        for group in groups:
+            panels, counts = [spreads[k] for k in group], [float(self.counts[k]) for k in group]
+            n_factors = [old.n_factors[k] for k in group]
+            if self.problem.noise == "isotropic":
+                best = self.problem.choice.isotropic(counts[0], panels[0], n_factors[0])
+                loadings, noise = [best.loadings], best.uniquenesses
+            else:
+                found = solve_panels(panels, counts, n_factors, old.uniquenesses[group[0]], self.problem.prior, 1, 0.0)
+                loadings, noise = found.loadings, found.uniquenesses
+            for k, values in zip(group, loadings, strict=True):
+                updated.component_loadings(k)[:] = values
+                updated.uniquenesses[k] = noise
+        self.parameters = updated
+
+    def spreads(self) -> list[Panel]:
+        x = np.concatenate([x for x, _ in self.samples.chunks()], axis=1)
+        panels = []
+        for h, count, mean in zip(self.responsibilities, self.counts, self.means, strict=True):
+            rows = h > LEAST_SHARE * count
+            share = np.sqrt(h[rows] / count) if count > 0 else h[rows]
+            panels.append(Panel(share[:, None] * (x[:, rows].T - mean)))
+        return panels
+
+
+AnyPass = Pass | WidePass
+
+
+def make_pass(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> AnyPass:
+    """Through covariance matrices, or without a solver through the rows."""
+    return WidePass(samples, parameters, problem) if solver is None else Pass(samples, parameters, problem, solver)
+
+
+def _offsets(blocks: Iterable[FloatArray]) -> Iterator[tuple[int, FloatArray]]:
+    start = 0
+    for x in blocks:
+        yield start, x
+        start += x.shape[1]
+
+
+def chosen(state: AnyPass) -> Parameters:
+    """M-step in which the numbers of factors are chosen anew."""
+    total = float(state.counts.sum())
+    components = []
+    for k, (count, spread) in enumerate(zip(state.counts.tolist(), state.spreads(), strict=True)):
+        old = state.parameters.component(k)
+        if count < LEAST_ROWS:
+            components.append(old)
+            continue
+        best = state.problem.choice.best(count, spread, old.uniquenesses, len(old.loadings))
+        components.append(Component(count / total, state.means[k].copy(), best.loadings, best.uniquenesses))
+    return Parameters.from_components(components)
+
+
+def solution(state: AnyPass, penalised: float, n_iter: int, converged: bool) -> Solution:
+    """The parameters of a pass, after their E-step."""
+    parameters, samples = state.parameters, state.samples
+    counts = (parameters.weights * samples.total_weight).tolist()
+    shapes = [(n, c.loadings, c.uniquenesses) for n, c in zip(counts, parameters.components(), strict=True)]
+    entropy = state.entropy if state.problem.pricing.uses_entropy else 0.0
+    return Solution(
+        parameters=parameters,
+        log_likelihood=state.log_likelihood + samples.log_jacobian,
+        cost=penalised + entropy + state.problem.pricing.mixture(shapes) - samples.log_jacobian,
+        counts=state.counts,
+        means=state.means,
+        spreads=state.spreads(),
+        n_iter=n_iter,
+        converged=converged,
+    )
 
 
 def exact_em(
     samples: Samples,
     start: Parameters,
     problem: Problem,
-    solver: Solver,
+    solver: Solver | None,
     max_iter: int,
     *,
     choose_at: Sequence[int] = (),
@@ -177,8 +263,8 @@ def exact_em(
     samples : Samples
     start : Parameters
     problem : Problem
-    solver : Solver
-        Work space.
+    solver : Solver, optional
+        Work space for covariance matrices. Without it second moments are taken from the rows themselves, for wide tables.
     max_iter : int
     choose_at : sequence of int, optional
         Iterations, from 0, in which numbers of factors are chosen anew.
@@ -191,31 +277,31 @@ def exact_em(
         Components with too few rows are gone.
     """
     tolerance = problem.tol * samples.total_weight
-    state = Pass(samples, start, problem, solver)
+    state = make_pass(samples, start, problem, solver)
     previous = gain = np.inf
     settled = False
     for iteration in range(max_iter):
         penalised = state.expect()
         weakest = int(np.argmin(state.counts))
         if problem.annihilates and len(state.counts) > 1 and state.counts[weakest] < LEAST_ROWS:
-            state = Pass(samples, state.parameters.without(weakest), problem, solver)
+            state = make_pass(samples, state.parameters.without(weakest), problem, solver)
             previous = gain = np.inf
             continue
         earlier, gain = gain, previous - penalised
         previous = penalised
         converged = _gain_left(gain, earlier) < tolerance
         if converged and (settled or not choose_at_end):
-            return state.solution(penalised, iteration + 1, converged=True)
+            return solution(state, penalised, iteration + 1, converged=True)
         if not (converged or iteration in choose_at):
             state.maximize()
             continue
-        chosen = state.chosen()
-        settled = converged and chosen.n_factors == state.parameters.n_factors
-        if chosen.n_factors != state.parameters.n_factors:
+        new = chosen(state)
+        settled = converged and new.n_factors == state.parameters.n_factors
+        if new.n_factors != state.parameters.n_factors:
             gain = np.inf
-        state = Pass(samples, chosen, problem, solver)
+        state = make_pass(samples, new, problem, solver)
         previous = np.inf if not settled else previous
-    return state.solution(state.expect(), max_iter, converged=False)
+    return solution(state, state.expect(), max_iter, converged=False)
 
 
 def _gain_left(gain: float, earlier: float) -> float:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from amofa._analyser import Solver
 from amofa.analyser import Covariance, FactorChoice, Spread
+from amofa.panel import Panel
 from amofa.parameters import Component, FloatArray, Parameters
 
 # Principal axes that planes are looked for on: the leading ones and the last.
@@ -135,7 +136,7 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, noise: str, floor: Flo
 
 
 def layers(
-    x: FloatArray, weights: FloatArray, mask: Mask, choice: FactorChoice, solver: Solver, plain: Parameters
+    x: FloatArray, weights: FloatArray, mask: Mask, choice: FactorChoice, solver: Solver | None, plain: Parameters
 ) -> Parameters:
     """The same two components with the factors that their parts show.
 
@@ -146,6 +147,7 @@ def layers(
         w = np.where(part, weights, 0.0)
         count = float(w.sum())
         deviations = (x - component.mean[:, None]) * np.sqrt(w / count)
-        best = choice.best(count, Covariance(deviations @ deviations.T, solver), component.uniquenesses, 0)
+        spread = Panel(deviations[:, part].T) if solver is None else Covariance(deviations @ deviations.T, solver)
+        best = choice.best(count, spread, component.uniquenesses, 0)
         components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
     return Parameters.from_components(components)

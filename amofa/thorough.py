@@ -67,7 +67,8 @@ class _Search:
 
     def __init__(self, samples: Samples, problem: Problem, limits: Limits) -> None:
         self.samples, self.problem, self.limits = samples, problem, limits
-        self.solver = Solver(samples.n_features)
+        # Tables with fewer rows than columns do without (d, d) arrays.
+        self.solver = Solver(samples.n_features) if samples.n_rows >= samples.n_features else None
         self.history: list[Step] = []
         self.locals: list[_Local] = []
         self.current: Solution
