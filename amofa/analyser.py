@@ -151,10 +151,11 @@ class Covariance:
         return cost, found, loadings, spectrum[0]
 
 
+@dataclass(frozen=True)
 class FactorChoice:
     """Chooses the number of factors of an analyser by a criterion.
 
-    Parameters
+    Attributes
     ----------
     pricing : Pricing
     prior : Prior
@@ -165,11 +166,11 @@ class FactorChoice:
     max_factors : int, optional
     """
 
-    def __init__(
-        self, pricing: Pricing, prior: Prior, noise: str, n_factors: int | None = None, max_factors: int | None = None
-    ) -> None:
-        self.pricing, self.prior, self.noise = pricing, prior, noise
-        self.n_factors, self.max_factors = n_factors, max_factors
+    pricing: Pricing
+    prior: Prior
+    noise: str
+    n_factors: int | None = None
+    max_factors: int | None = None
 
     def most_factors(self, count: float, spread: Spread) -> int:
         """So many that each column's regression on them has at least two rows for each coefficient."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from amofa import demo
 from amofa._version import __version__
 from amofa.criterion import CRITERIA
-from amofa.fitting import SEARCHES, fit
+from amofa.fitting import EVIDENCE, NOISES, SEARCHES, fit
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
@@ -334,8 +334,13 @@ _FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "P",
         "number of factors of every component, or one for each with commas; found if not given",
     ),
-    "search": (str, "NAME", f"how numbers are found: {', '.join(SEARCHES)}"),
-    "criterion": (str, "NAME", f"what is minimised: {', '.join(CRITERIA)} (default: the search's own)"),
+    "search": (str, "NAME", f"how numbers are found: {', '.join(SEARCHES)} (default: {SEARCHES[0]})"),
+    "criterion": (
+        str,
+        "NAME",
+        f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)",
+    ),
+    "noise": (str, "NAME", f"how uniquenesses are tied: {', '.join(NOISES)} (default: component)"),
     "noise_floor": (
         _one_or_list(float),
         "SHARE",

@@ -68,19 +68,32 @@ def fit(
     n_factors : int or sequence of int, optional
         Number of factors of every component, or one number for each component (the components then come in this
         order, at the start of it the heaviest), kept. Found where not given.
-    search : {"paper"}, default "paper"
-        The algorithm of Kaya & Salah [1]_.
-    criterion : {"mml", "bic", "aic", "icl"}, optional
-        What the search minimises. "mml", the default, is the message length of the paper's final equation.
+    search : {"thorough", "paper"}, default "thorough"
+        "thorough" tries splits of every component from several starts, and merges, with each factor analyser at its
+        maximum and its number of factors, 0 included, chosen inside (docs/algorithm.md). "paper" is the algorithm of
+        Kaya & Salah [1]_.
+    criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
+        What the search minimises. "evidence" (docs/criterion.md), the default of "thorough", which alone has it;
+        "mml", the default of "paper", is the message length of the paper's final equation.
+    noise : {"component", "shared", "isotropic", "auto"}, default "component"
+        Uniquenesses of each component's own, the same for all components, or, for each component, one share of the
+        columns' variances in X. "auto" fits all three and keeps what the criterion likes best. The paper's search has
+        "component" alone.
     noise_floor : float or (d,) array-like, optional
-        Smallest uniqueness: a share of each column's variance in X (default 1e-4), or a variance for each column, in
-        its own units.
+        Smallest uniqueness: a share of each column's variance in X (default 1e-4, and with "thorough" at least 1/12
+        of the squared step of columns of rounded numbers), or a variance for each column, in its own units.
+    prior_scale : (d,) array-like, optional
+        Variances about which the prior of uniquenesses is centred, and of which `noise_floor` is a share, in the
+        columns' own units; the columns' variances in X where not given. A classifier passes those of all its classes.
+    prior_rows : float, optional
+        How many rows this prior is worth, twice over near its centre; 4 where not given, 0 for none. "thorough" only.
     sample_weight : (n,) array-like, optional
         How often each row counts; a row of weight 0 is as good as absent. N in the criterion is their sum.
     max_components, max_factors : int, optional
         Bounds of what is found.
     tol : float, default 1e-5
-        EM ends when the criterion changes by less than this, and a move must gain more than this, in nats per row.
+        EM ends when the criterion is within about this of its limit ("paper": changes by less, and a move must gain
+        more than this), in nats per row.
     max_iter : int, default 100
         Most iterations of one EM run.
 

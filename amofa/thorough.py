@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,6 +48,8 @@ def thorough_search(samples: Samples, problem: Problem, limits: Limits) -> tuple
     search.start()
     while search.grow() or search.merge():
         pass
+    if isinstance(limits.n_factors, tuple):
+        search.complete_factors(limits.n_factors)
     search.refine()
     return search.current, search.history
 
@@ -119,11 +121,31 @@ class _Search:
                 return True
         return False
 
+    def complete_factors(self, n_factors: tuple[int, ...]) -> None:
+        """Give the components, the heaviest first, the numbers of factors that were asked for."""
+        current = self.current
+        components = []
+        for k, wanted in zip(np.argsort(-current.parameters.weights, kind="stable"), n_factors, strict=False):
+            component = current.parameters.component(int(k))
+            choice = replace(self.problem.choice, n_factors=wanted)
+            best = choice.best(float(current.counts[k]), current.spreads[k], component.uniquenesses, wanted)
+            components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
+        start = Parameters.from_components(components)
+        self.current = exact_em(
+            self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at_end=False
+        )
+        self.record("factor", -1, self.current, accepted=True)
+
     def refine(self) -> None:
         """Go on with EM where it met the limit of iterations before the tolerance."""
         if not self.current.converged:
             refined = exact_em(
-                self.samples, self.current.parameters, self.problem, self.solver, REFINEMENT * self.problem.max_iter
+                self.samples,
+                self.current.parameters,
+                self.problem,
+                self.solver,
+                REFINEMENT * self.problem.max_iter,
+                choose_at_end=not isinstance(self.limits.n_factors, tuple),
             )
             self.record("refine", -1, refined, accepted=True)
             self.current = refined
