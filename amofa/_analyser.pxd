@@ -1,5 +1,11 @@
 # The exact maximisation of factor analysers, shared by the kernels, not installed.
 
+from libc.math cimport exp, fabs, log1p
+
+
+cdef inline double log_cosh(double x) noexcept nogil:
+    return fabs(x) + log1p(exp(-2.0 * fabs(x))) - 0.6931471805599453
+
 
 # What is known at one value of the uniquenesses.
 cdef struct Point:

@@ -156,10 +156,9 @@ def log_sum(values: FloatArray) -> float:
 
 def diagonal_of_cholesky(gram: FloatArray) -> FloatArray:
     """Of the factor of I + G; G is overwritten."""
-    if len(gram) == 1:
-        return np.sqrt(1.0 + gram[0])
     gram.flat[:: len(gram) + 1] += 1.0
-    return np.diagonal(np.linalg.cholesky(gram))
+    factor: FloatArray = np.sqrt(gram) if len(gram) == 1 else np.linalg.cholesky(gram)
+    return np.diagonal(factor)
 
 
 class Evidence:

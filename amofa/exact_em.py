@@ -310,5 +310,3 @@ def _gain_left(gain: float, earlier: float) -> float:
         return np.inf
     rate = min(max(gain / earlier, 0.0), _SLOWEST_RATE) if earlier > 0 else 0.0
     return gain * max(rate / (1.0 - rate), 0.5) if gain > 0 else 0.0
-
-

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa.coordinates import Coordinates, resolution_variances
 from amofa.analyser import NOISE, FactorChoice, Prior
+from amofa.coordinates import Coordinates, resolution_variances
 from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, message_length
 from amofa.em import Fit, Settings
 from amofa.exact_em import Problem, Solution
 from amofa.history import FitReport, Step
+from amofa.limits import Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters, Statistics
 from amofa.samples import Samples, check_table, check_weights, counted_rows
-from amofa.limits import Limits
 from amofa.search import REFINEMENT, paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread
@@ -286,9 +286,7 @@ def _options(search: Any, criterion: Any, noise: Any, prior_rows: Any) -> _Optio
 # ---- the search's surroundings ---------------------------------------------------------------------------------------
 
 
-def _floor_variances(
-    floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates
-) -> FloatArray:
+def _floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
     """Smallest uniqueness of each column in its own units, (d,); what constant columns get."""
     if not isinstance(floor, float):
         return floor.copy()

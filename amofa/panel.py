@@ -40,7 +40,7 @@ class Panel:
 
     @property
     def rank_limit(self) -> int:
-        return min(self.rows.shape)
+        return min(len(self.rows), self.rows.shape[1])
 
     def axes(self) -> tuple[FloatArray, FloatArray]:
         values, left = np.linalg.eigh(self.rows @ self.rows.T)

@@ -130,7 +130,7 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, noise: str, floor: Flo
             variances[:] = max(float(variances.mean()), float(floor.max()))
         components.append(Component(count / total, mean, np.zeros((0, len(x))), variances))
     if noise == "shared":
-        pooled = sum(c.weight * c.uniquenesses for c in components)
+        pooled = np.average([c.uniquenesses for c in components], axis=0, weights=[c.weight for c in components])
         components = [c._replace(uniquenesses=pooled) for c in components]
     return Parameters.from_components(components)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amofa._analyser import Solver
-from amofa.analyser import Spread
 from amofa.criterion import message_length
 from amofa.exact_em import Problem, Solution, exact_em
 from amofa.history import Step
 from amofa.limits import Limits
+from amofa.merges import merge_candidates
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import layers, parts, split_masks
@@ -108,14 +108,14 @@ class _Search:
         """Make two components one; False where that never lowers the cost."""
         if self.limits.n_components is not None or self.current.n_components == 1:
             return False
-        for a, b, merged, excess in self.merge_candidates()[:_MOST_TRIALS]:
-            if excess > _HOPELESS * self.samples.total_weight:
+        for pair in merge_candidates(self.samples, self.current, self.problem)[:_MOST_TRIALS]:
+            if pair.excess > _HOPELESS * self.samples.total_weight:
                 break
             components = self.current.parameters.components()
-            kept = [c for k, c in enumerate(components) if k not in (a, b)]
-            fit = self.fit(Parameters.from_components([*kept, merged]))
+            kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
+            fit = self.fit(Parameters.from_components([*kept, pair.merged]))
             accepted = fit.cost < self.current.cost - _LEAST_GAIN
-            self.record("merge", a, fit, accepted=accepted)
+            self.record("merge", pair.first, fit, accepted=accepted)
             if accepted:
                 self.current = fit
                 return True
@@ -243,60 +243,10 @@ class _Search:
             local, start, self.problem, self.solver, max_iter, choose_at=choose_at, choose_at_end=choose_at_end
         )
 
-    # -- merges --
-
-    def merge_candidates(self) -> list[tuple[int, int, Component, float]]:
-        """Pairs that overlap most, as (a, b, merged, excess), by the excess of cost before any EM; a bound from above."""
-        current, problem = self.current, self.problem
-        responsibilities = self.samples.responsibilities(current.parameters)
-        counts = current.counts
-        overlap = responsibilities @ responsibilities.T
-        np.fill_diagonal(overlap, -1.0)
-        partners = np.argmax(overlap, axis=1)
-        pairs = sorted({(min(a, int(b)), max(a, int(b))) for a, b in enumerate(partners)})
-        result = []
-        for a, b in pairs:
-            count = float(counts[a] + counts[b])
-            if min(counts[a], counts[b]) <= 0:
-                continue
-            mean = (counts[a] * current.means[a] + counts[b] * current.means[b]) / count
-            spread = current.spreads[a].pooled(
-                float(counts[a] / count), current.spreads[b], current.means[a] - current.means[b]
-            )
-            old = [current.parameters.component(k) for k in (a, b)]
-            start = (old[0].uniquenesses * counts[a] + old[1].uniquenesses * counts[b]) / count
-            best = problem.choice.best(count, spread, start, max(len(c.loadings) for c in old))
-            merged = Component(old[0].weight + old[1].weight, mean, best.loadings, best.uniquenesses)
-            separate = sum(
-                self.component_cost(float(counts[k]), current.spreads[k], current.parameters.component(k)) for k in (a, b)
-            )
-            h, total = responsibilities[[a, b]], responsibilities[a] + responsibilities[b]
-            labels = float(_xlogx(total).sum() - _xlogx(h).sum())
-            weights = float(_xlogx(counts[[a, b]]).sum() - _xlogx(np.array([count]))[0])
-            result.append((a, b, merged, best.cost - separate + labels + weights))
-        return sorted(result, key=lambda candidate: candidate[3])
-
-    def component_cost(self, count: float, spread: Spread, component: Component) -> float:
-        """What component costs for its rows, with its price: the terms of the criterion that are its own."""
-        problem, loadings, noise = self.problem, component.loadings, component.uniquenesses
-        p = len(loadings)
-        scaled = loadings / noise
-        factor = np.linalg.cholesky(np.eye(p) + scaled @ loadings.T)
-        trace = float((spread.variances / noise).sum()) - spread.explained(np.linalg.solve(factor, scaled))
-        log_determinant = float(np.log(noise).sum() + 2 * np.log(np.diagonal(factor)).sum())
-        prior = Parameters.from_components([component])
-        return (
-            count / 2 * (log_determinant + trace)
-            + problem.pricing.component(count, loadings, noise)
-            + (0.0 if problem.noise == "shared" else problem.prior_cost(prior))
-        )
-
     # -- bookkeeping --
 
     def fit(self, start: Parameters, choose_at: Sequence[int] = ()) -> Solution:
-        return exact_em(
-            self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at
-        )
+        return exact_em(self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at)
 
     def record(self, action: str, component: int, fit: Solution, *, accepted: bool) -> None:
         weights, n_factors = fit.parameters.weights.tolist(), fit.parameters.n_factors
@@ -317,12 +267,6 @@ class _Search:
 
 def _finalists(fits: Sequence[Solution], number: int) -> list[Solution]:
     return sorted((fit for fit in fits if fit.n_components == 2), key=lambda fit: fit.cost)[:number]
-
-
-def _xlogx(values: FloatArray) -> FloatArray:
-    positive = np.where(values > 0, values, 1.0)
-    result: FloatArray = positive * np.log(positive)
-    return result
 
 
 def _same(a: Component, b: Component) -> bool:

@@ -5,12 +5,12 @@ Psi is searched: by Newton steps in its logarithm (Joreskog 1967, Psychometrika 
 held to lower the cost. Several covariance matrices may share their uniquenesses.
 """
 
-from libc.math cimport exp, fabs, isfinite, log, log1p, sqrt, tanh
+from libc.math cimport exp, isfinite, log, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from amofa._analyser cimport Point
+from amofa._analyser cimport Point, log_cosh
 from amofa._blas cimport cholesky_lower, eigen, eigen_work, gemm, solve_lower
 
 # The largest step in the logarithm of a uniqueness.
@@ -20,7 +20,6 @@ cdef double RIDGE = 1e-3
 # Share of the decrease that a step promises which it must keep, and how often it is shortened to a quarter.
 cdef double SUFFICIENT = 1e-4
 cdef int MOST_HALVINGS = 6
-cdef double LOG_2 = 0.6931471805599453
 
 
 cdef class Solver:
@@ -100,17 +99,17 @@ cdef class Solver:
         self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
         const double *floor, double prior_count, const double *prior_scale, Py_ssize_t max_steps, double tol,
     ) noexcept nogil:
-        cdef Py_ssize_t d = self.d, iteration, j
-        cdef int tries
+        cdef Py_ssize_t d = self.d, _iteration, j
+        cdef int _tries
         cdef double promised, shrink, lowest
         cdef Point swap
         self.evaluate(K, covariances, counts, offsets, prior_count, prior_scale, &self.here)
-        for iteration in range(max_steps):
+        for _iteration in range(max_steps):
             promised = self.newton_step(K, counts, offsets, floor, prior_count, prior_scale)
             if not promised > tol:
                 break
             shrink = 1.0
-            for tries in range(MOST_HALVINGS):
+            for _tries in range(MOST_HALVINGS):
                 for j in range(d):
                     lowest = log(floor[j])
                     self.there.log_noise[j] = max(self.here.log_noise[j] + shrink * self.step[j], lowest)
@@ -254,7 +253,3 @@ cdef void view_point(Point *point, Py_ssize_t d, Py_ssize_t K, double *start) no
     point.gradient = start + d
     point.values = start + 2 * d
     point.vectors = point.values + K * d
-
-
-cdef double log_cosh(double x) noexcept nogil:
-    return fabs(x) + log1p(exp(-2.0 * fabs(x))) - LOG_2

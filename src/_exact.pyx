@@ -1,18 +1,16 @@
 """One EM iteration in which each factor analyser is maximised exactly from its scatter matrix, only labels missing."""
 
-from libc.math cimport exp, fabs, isfinite, log, log1p, sqrt, tanh
+from libc.math cimport exp, fabs, isfinite, log, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from amofa._analyser cimport Solver
+from amofa._analyser cimport Solver, log_cosh
 from amofa._blas cimport eigen, eigen_work
 from amofa._posterior cimport (
     Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
     view_parameters, view_scratch)
 from amofa._statistics cimport Scatter, accumulate_scatter_rows
-
-cdef double LOG_2 = 0.6931471805599453
 
 # How the uniquenesses are tied, as `amofa.analyser.NOISE` numbers it.
 cdef enum:
@@ -174,8 +172,9 @@ cdef class ExactIteration:
                 scale += self.prior_scale[j] / d
             for k in range(1 if self.noise == SHARED else K):
                 for j in range(1 if self.noise == ISOTROPIC else d):
-                    total += log_cosh(0.5 * log(
-                        self.values.uniquenesses[k * d + j] / (scale if self.noise == ISOTROPIC else self.prior_scale[j])))
+                    if self.noise != ISOTROPIC:
+                        scale = self.prior_scale[j]
+                    total += log_cosh(0.5 * log(self.values.uniquenesses[k * d + j] / scale))
         return self.prior_count * total
 
     cdef bint maximize_mixture(self, Py_ssize_t max_steps) noexcept nogil:
@@ -252,10 +251,6 @@ cdef class ExactIteration:
         return True
 
 
-cdef double log_cosh(double x) noexcept nogil:
-    return fabs(x) + log1p(exp(-2.0 * fabs(x))) - LOG_2
-
-
 cdef double isotropic_variance(
     double count, double total, double prior_count, double prior_scale, double floor,
 ) noexcept nogil:
@@ -264,9 +259,9 @@ cdef double isotropic_variance(
     Convex in log v: Newton's method from the side on which it cannot overshoot.
     """
     cdef double center = log(prior_scale), x, step, slope, tail
-    cdef int i
+    cdef int _i
     x = log(max(total / count, floor)) if total > 0.0 else log(floor)
-    for i in range(100):
+    for _i in range(100):
         tail = tanh(0.5 * (x - center))
         slope = 0.5 * (count - total * exp(-x) + prior_count * tail)
         step = slope / (0.5 * total * exp(-x) + 0.25 * prior_count * (1.0 - tail * tail) + 1e-300)

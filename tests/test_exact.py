@@ -1,0 +1,430 @@
+"""EM with exact maximisation: moments against dense sums, a likelihood that never falls, and EM runs as a whole."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import reference
+from reference import random_mixture, random_rows, relative_error
+
+from amofa._analyser import Solver
+from amofa._exact import ExactIteration
+from amofa.analyser import NOISE, FactorChoice, Prior
+from amofa.criterion import CRITERIA, Counted, Evidence, message_length
+from amofa.exact_em import Problem, exact_em
+from amofa.parameters import Component, Evaluator, Parameters
+from amofa.samples import Samples
+
+TOLERANCE = 1e-12
+KINDS = list(NOISE)
+
+
+def bind(mixture, *, noise="component", prior_count=4.0, with_entropy=True, **changes):
+    """An iteration on the buffers of the mixture, which it changes."""
+    evaluator = Evaluator(mixture)
+    d = mixture.n_features
+    arguments = {
+        "parameters": mixture.buffer,
+        "offsets": mixture.offsets,
+        "prepared": evaluator.prepared,
+        "floor": np.full(d, 1e-4),
+        "prior_count": prior_count,
+        "prior_scale": np.linspace(0.8, 1.2, d),
+        "scratch": evaluator.work,
+        "noise": NOISE[noise],
+        "with_entropy": with_entropy,
+    }
+    return ExactIteration(**arguments | changes)
+
+
+def tied(parameters, noise):
+    """The same with uniquenesses of the kind."""
+    result = parameters.copy()
+    if noise == "shared":
+        result.uniquenesses[:] = result.uniquenesses[0]
+    if noise == "isotropic":
+        result.uniquenesses[:] = result.uniquenesses.mean(axis=1, keepdims=True)
+    return result
+
+
+def expect(iteration, x, weights=None):
+    iteration.clear()
+    iteration.accumulate(np.ascontiguousarray(x.T), weights)
+    iteration.finish()
+
+
+# ---- moments ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("K", "d", "factors", "n"),
+    [(1, 1, [0], 20), (1, 5, [2], 300), (2, 3, [0, 3], 257), (3, 4, [1, 0, 2], 513), (2, 40, [0, 7], 200)],
+)
+def test_moments_are_the_dense_ones(rng, K, d, factors, n, weighted):
+    parameters = random_mixture(rng, K, d, factors)
+    x, weights = random_rows(rng, parameters, n), rng.uniform(0.1, 2, n) if weighted else None
+    iteration = bind(parameters)
+    expect(iteration, x, weights)
+    h = reference.weighted_responsibilities(x, weights, parameters.components())
+    counts = h.sum(axis=0)
+    means = h.T @ x / counts[:, None]
+    assert relative_error(iteration.soft_counts, counts) < TOLERANCE
+    assert relative_error(iteration.means, means) < TOLERANCE
+    for k in range(K):
+        expected = (h[:, [k]] * (x - means[k])).T @ (x - means[k]) / counts[k]
+        assert relative_error(iteration.covariances[k], expected) < TOLERANCE * 10
+        np.testing.assert_array_equal(iteration.covariances[k], iteration.covariances[k].T)
+    mixture = parameters.components()
+    assert iteration.log_likelihood == pytest.approx(reference.log_likelihood(x, weights, mixture), rel=TOLERANCE)
+    assert iteration.entropy == pytest.approx(reference.entropy(x, weights, mixture), rel=1e-11, abs=1e-11 * n)
+    assert (iteration.entropy > 0) == (K > 1)
+
+
+def test_rows_may_come_in_pieces(rng):
+    parameters = random_mixture(rng, 3, 4, [1, 0, 2])
+    x, w = random_rows(rng, parameters, 500), rng.uniform(0.5, 2, 500)
+    whole, pieces = bind(parameters), bind(parameters)
+    expect(whole, x, w)
+    pieces.clear()
+    for rows in (slice(0, 100), slice(100, 100), slice(100, 500)):
+        pieces.accumulate(np.ascontiguousarray(x[rows].T), w[rows])
+    pieces.finish()
+    for name in ("soft_counts", "means", "covariances", "log_likelihood", "entropy"):
+        assert relative_error(getattr(pieces, name), getattr(whole, name)) < TOLERANCE
+
+
+def test_clear_forgets(rng):
+    parameters = random_mixture(rng, 2, 3, 1)
+    x = random_rows(rng, parameters, 50)
+    iteration = bind(parameters)
+    expect(iteration, x)
+    first = iteration.covariances.copy()
+    expect(iteration, x)
+    np.testing.assert_array_equal(iteration.covariances, first)
+
+
+def test_without_entropy_it_stays_zero(rng):
+    parameters = random_mixture(rng, 2, 3, 1)
+    iteration = bind(parameters, with_entropy=False)
+    expect(iteration, random_rows(rng, parameters, 50))
+    assert iteration.entropy == 0
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_prior_cost_counts_tied_uniquenesses_once(rng, noise):
+    parameters = tied(random_mixture(rng, 3, 4, 1), noise)
+    scale, psi = np.linspace(0.8, 1.2, 4), parameters.uniquenesses
+    terms = {
+        "component": psi / scale,
+        "shared": psi[0] / scale,
+        "isotropic": psi[:, 0] / scale.mean(),
+    }[noise]
+    expected = 3.0 * np.log(np.cosh(np.log(terms) / 2)).sum()
+    assert bind(parameters, noise=noise, prior_count=3.0).prior_cost() == pytest.approx(expected, rel=1e-12)
+    assert bind(parameters, noise=noise, prior_count=0.0).prior_cost() == 0
+
+
+# ---- the M-step ------------------------------------------------------------------------------------------------------
+
+
+def rough_start(rng, x, K, factors, noise, size=1.0):
+    """Components about K rows drawn, with arbitrary loadings of the size."""
+    parameters = random_mixture(rng, K, x.shape[1], factors)
+    parameters.loadings[:] *= size
+    parameters.uniquenesses[:] *= size**2
+    parameters.means[:] = x[rng.choice(len(x), K, replace=False)]
+    return tied(parameters, noise)
+
+
+@pytest.mark.parametrize("prior_count", [0.0, 4.0, 40.0])
+@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize(
+    ("K", "d", "factors", "n", "size"),
+    [
+        (1, 1, [0], 30, 1.0),
+        (2, 2, [1, 0], 60, 1.0),
+        (3, 5, [2, 0, 3], 200, 1.0),
+        (2, 10, [3, 3], 300, 1.0),
+        (4, 6, [5, 4, 0, 5], 40, 0.1),
+    ],
+)
+def test_the_penalised_likelihood_never_falls(rng, K, d, factors, n, size, noise, prior_count):
+    x = size * random_rows(rng, random_mixture(rng, K, d, 1), n)
+    parameters = rough_start(rng, x, K, factors, noise, size)
+    iteration = bind(parameters, noise=noise, prior_count=prior_count)
+    costs = []
+    for _ in range(30):
+        expect(iteration, x)
+        costs.append(iteration.prior_cost() - iteration.log_likelihood)
+        iteration.maximize()
+        if noise == "shared":
+            np.testing.assert_array_equal(parameters.uniquenesses, np.tile(parameters.uniquenesses[0], (K, 1)))
+        if noise == "isotropic":
+            np.testing.assert_array_equal(parameters.uniquenesses, np.tile(parameters.uniquenesses[:, [0]], d))
+        assert parameters.weights.sum() == pytest.approx(1, rel=1e-14)
+        assert (parameters.uniquenesses >= 1e-4).all()
+    for before, after in pairwise(costs):
+        assert after <= before + 1e-10 * abs(before)
+    assert costs[-1] < costs[0]
+
+
+def test_components_have_uniquenesses_of_their_own(rng):
+    x = random_rows(rng, random_mixture(rng, 2, 4, 1), 200)
+    parameters = rough_start(rng, x, 2, [1, 1], "component")
+    iteration = bind(parameters)
+    expect(iteration, x)
+    iteration.maximize()
+    assert (parameters.uniquenesses[0] != parameters.uniquenesses[1]).all()
+    assert len(set(parameters.uniquenesses[0])) == 4
+
+
+def test_the_isotropic_maximum_is_that_of_probabilistic_pca(rng):
+    x = random_rows(rng, random_mixture(rng, 1, 6, 2), 300)
+    parameters = rough_start(rng, x, 1, [2], "isotropic")
+    iteration = bind(parameters, noise="isotropic", prior_count=0.0)
+    expect(iteration, x)
+    iteration.maximize()
+    values = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
+    assert relative_error(parameters.uniquenesses, np.full((1, 6), values[2:].mean())) < TOLERANCE
+    sigma = reference.covariance(parameters.component(0))
+    expected = np.concatenate([values[:2], np.full(4, values[2:].mean())])
+    assert relative_error(np.linalg.eigvalsh(sigma)[::-1], expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_the_mstep_has_weighted_means_and_weights(rng, noise):
+    parameters = tied(random_mixture(rng, 2, 3, 1), noise)
+    x, w = random_rows(rng, parameters, 100), rng.uniform(0.5, 2, 100)
+    h = reference.weighted_responsibilities(x, w, parameters.components())
+    iteration = bind(parameters, noise=noise)
+    expect(iteration, x, w)
+    iteration.maximize()
+    assert relative_error(parameters.weights, h.sum(axis=0) / w.sum()) < TOLERANCE
+    assert relative_error(parameters.means, h.T @ x / h.sum(axis=0)[:, None]) < TOLERANCE
+
+
+@pytest.mark.parametrize("noise", ["component", "isotropic"])
+def test_the_prepared_mixture_is_kept_up_to_date(rng, noise):
+    parameters = tied(random_mixture(rng, 2, 3, 1), noise)
+    x = random_rows(rng, parameters, 100)
+    iteration = bind(parameters, noise=noise)
+    for _ in range(3):
+        expect(iteration, x)
+        iteration.maximize()
+    expect(iteration, x)
+    expected = reference.log_likelihood(x, None, parameters.components())
+    assert iteration.log_likelihood == pytest.approx(expected, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_a_component_without_rows_keeps_its_parameters(rng, noise):
+    parameters = tied(random_mixture(rng, 2, 3, [2, 1]), noise)
+    parameters.means[1] = 1e6
+    before = parameters.copy()
+    iteration = bind(parameters, noise=noise)
+    expect(iteration, random_rows(rng, random_mixture(rng, 1, 3, 1), 100))
+    assert iteration.soft_counts[1] == 0
+    iteration.maximize()
+    assert parameters.weights.tolist() == [1.0, 0.0]
+    np.testing.assert_array_equal(parameters.means[1], before.means[1])
+    if noise == "shared":
+        np.testing.assert_array_equal(parameters.uniquenesses[1], parameters.uniquenesses[0])
+    else:
+        np.testing.assert_array_equal(parameters.component(1).loadings, before.component(1).loadings)
+        np.testing.assert_array_equal(parameters.uniquenesses[1], before.uniquenesses[1])
+    assert (parameters.means[0] != before.means[0]).all()
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": np.ones(5)}, "parameters has the wrong length"),
+        ({"offsets": np.array([0, 1])}, "prepared has the wrong length"),
+        ({"offsets": np.array([1, 2, 3])}, "offsets must start with 0"),
+        ({"offsets": np.array([0, 4, 3])}, "offsets must not decrease"),
+        ({"prepared": np.ones(5)}, "prepared has the wrong length"),
+        ({"floor": np.ones(4)}, "prepared has the wrong length"),
+        ({"prior_scale": np.ones(2)}, "prior_scale must have one value per feature"),
+        ({"scratch": np.ones(5)}, "too short|wrong length"),
+    ],
+)
+def test_wrong_buffers_are_refused(rng, changes, message):
+    with pytest.raises(ValueError, match=message):
+        bind(random_mixture(rng, 2, 3, [1, 2]), **changes)
+
+
+@pytest.mark.parametrize("name", ["parameters", "offsets", "prepared", "floor", "prior_scale", "scratch"])
+def test_none_is_refused(rng, name):
+    with pytest.raises(TypeError, match=f"'{name}' must not be None"):
+        bind(random_mixture(rng, 2, 3, [1, 2]), **{name: None})
+
+
+def test_wrong_rows_are_refused(rng):
+    iteration = bind(random_mixture(rng, 2, 3, 1))
+    with pytest.raises(ValueError, match="x must have one row per feature"):
+        iteration.accumulate(np.ones((4, 5)), None)
+    with pytest.raises(ValueError, match="row_weights"):
+        iteration.accumulate(np.ones((3, 5)), np.ones(4))
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_an_empty_pass_is_refused(rng, noise):
+    iteration = bind(tied(random_mixture(rng, 2, 3, 1), noise), noise=noise)
+    expect(iteration, np.empty((0, 3)))
+    with pytest.raises(FloatingPointError, match="not finite"):
+        iteration.maximize()
+
+
+@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("factors", [0, 2])
+def test_moments_that_are_not_finite_are_refused(rng, noise, factors):
+    parameters = tied(random_mixture(rng, 2, 3, factors), noise)
+    iteration = bind(parameters, noise=noise)
+    expect(iteration, random_rows(rng, parameters, 50))
+    iteration.covariances[1, 0, 0] = np.nan
+    with pytest.raises(FloatingPointError, match="not finite"):
+        iteration.maximize()
+
+
+# ---- exact_em --------------------------------------------------------------------------------------------------------
+
+
+def a_problem(d, n, noise="component", *, prior_count=4.0, tol=1e-5, pricing=None, annihilates=True, **limits):
+    prior = Prior(np.full(d, 1e-4), np.ones(d), prior_count)
+    pricing = pricing or Evidence(d, n, noise, prior_count)
+    choice = FactorChoice(pricing, prior, noise, **limits)
+    return Problem(prior, pricing, noise, choice, tol, 100, annihilates)
+
+
+@pytest.fixture
+def clear(rng):
+    """Rows of two factor analysers far apart, with 2 and 1 factors, and their labels."""
+    truth = random_mixture(rng, 2, 6, [2, 1])
+    truth.means[:] = np.array([[-4.0], [4.0]])
+    truth.loadings[:] *= 2.0
+    x = np.concatenate([random_rows(rng, Parameters.from_components([truth.component(k)]), 200) for k in (0, 1)])
+    return x / x.std(axis=0), np.repeat([0, 1], 200)
+
+
+def coarse(x, labels, noise="component"):
+    parts = [x[labels == k] for k in (0, 1)]
+    d = x.shape[1]
+    components = [Component(len(p) / len(x), p.mean(axis=0) + 0.3, np.zeros((0, d)), p.var(axis=0)) for p in parts]
+    return tied(Parameters.from_components(components), noise)
+
+
+def run(x, start, problem, max_iter=200, **options):
+    return exact_em(Samples(x), start, problem, Solver(x.shape[1]), max_iter, **options)
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_em_converges_and_says_what_it_found(clear, noise):
+    x, labels = clear
+    problem = a_problem(6, 400.0, noise)
+    found = run(x, coarse(x, labels, noise), problem)
+    assert found.converged
+    assert 1 < found.n_iter < 200
+    mixture = found.parameters.components()
+    assert found.log_likelihood == pytest.approx(reference.log_likelihood(x, None, mixture), rel=1e-12)
+    h = reference.responsibilities(x, mixture)
+    assert relative_error(found.counts, h.sum(axis=0)) < 1e-11
+    shapes = [(c.weight * len(x), c.loadings, c.uniquenesses) for c in mixture]
+    expected = problem.prior_cost(found.parameters) - found.log_likelihood + problem.pricing.mixture(shapes)
+    assert found.cost == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_array_equal(np.argmax(h, axis=1), labels)
+    if noise == "component":
+        assert found.parameters.n_factors == (2, 1)
+
+
+def test_the_entropy_is_part_of_the_cost_where_the_criterion_says_so(clear):
+    x, labels = clear
+    x = 0.3 * x + 0.7 * (x - np.array([[-1.0], [1.0]])[labels])  # closer together
+    costs = {}
+    for name in ("bic", "icl"):
+        problem = a_problem(6, 400.0, pricing=Counted(CRITERIA[name], 6, 400.0, "component"), n_factors=1)
+        found = run(x, coarse(x, labels), problem, choose_at=(0,))
+        costs[name] = found.cost
+    entropy = reference.entropy(x, None, found.parameters.components())
+    assert costs["icl"] - costs["bic"] == pytest.approx(entropy, rel=1e-9, abs=1e-9)
+    assert entropy > 1e-8
+
+
+@pytest.mark.parametrize("prior_count", [0.0, 4.0])
+@pytest.mark.parametrize("noise", KINDS)
+def test_the_cost_falls_while_the_numbers_of_factors_stay(clear, noise, prior_count):
+    x, _ = clear
+    rng = np.random.default_rng(5)
+    start = rough_start(rng, x, 3, [1, 0, 2], noise)
+    problem = a_problem(6, 400.0, noise, prior_count=prior_count, tol=1e-14, annihilates=False)
+
+    def penalised(max_iter):
+        found = run(x, start, problem, max_iter, choose_at_end=False)
+        assert found.parameters.n_factors == (1, 0, 2)
+        return problem.prior_cost(found.parameters) - found.log_likelihood
+
+    costs = [penalised(max_iter) for max_iter in range(12)]
+    assert all(after <= before + 1e-10 * abs(before) for before, after in pairwise(costs))
+    assert costs[-1] < costs[0] - 1
+
+
+def test_given_numbers_of_factors_are_kept(clear):
+    x, labels = clear
+    found = run(x, coarse(x, labels), a_problem(6, 400.0, n_factors=3), choose_at=(0,))
+    assert found.parameters.n_factors == (3, 3)
+    found = run(x, coarse(x, labels), a_problem(6, 400.0, max_factors=1), choose_at=(0,))
+    assert found.parameters.n_factors == (1, 1)
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_a_component_without_rows_is_removed(clear, noise):
+    x, labels = clear
+    components = coarse(x, labels, noise).components()
+    far = components[0]._replace(mean=np.full(6, 1e4), weight=0.01)
+    start = Parameters.from_components([far, *components])
+    found = run(x, start, a_problem(6, 400.0, noise))
+    assert found.converged
+    assert found.n_components == 2
+    np.testing.assert_array_equal(Samples(x).labels(found.parameters), labels)
+    kept = run(x, start, a_problem(6, 400.0, noise, annihilates=False))
+    assert kept.n_components == 3
+
+
+def test_a_tighter_tolerance_changes_nothing_that_matters(clear):
+    x, labels = clear
+    first, second = (run(x, coarse(x, labels), a_problem(6, 400.0, tol=tol)) for tol in (1e-5, 1e-6))
+    assert first.parameters.n_factors == second.parameters.n_factors
+    np.testing.assert_array_equal(*(Samples(x).labels(found.parameters) for found in (first, second)))
+    assert abs(first.cost - second.cost) < 1e-4 * len(x)
+
+
+def test_the_limit_of_iterations_is_kept(clear):
+    x, labels = clear
+    found = run(x, coarse(x, labels), a_problem(6, 400.0, tol=1e-12), 2)
+    assert not found.converged
+    assert found.n_iter == 2
+
+
+def test_weights_of_two_are_rows_twice(clear):
+    x, labels = clear
+    start, problem = coarse(x, labels), a_problem(6, 800.0)
+    twice = run(np.repeat(x, 2, axis=0), start, problem)
+    weighted = exact_em(Samples(x, weights=np.full(400, 2.0)), start, problem, Solver(6), 200)
+    assert weighted.cost == pytest.approx(twice.cost, rel=1e-9)
+    assert weighted.parameters.n_factors == twice.parameters.n_factors
+
+
+def test_the_message_length_may_be_the_price(clear):
+    x, labels = clear
+    problem = a_problem(6, 400.0, pricing=Counted(message_length, 6, 400.0, "component"), prior_count=0.0)
+    found = run(x, coarse(x, labels), problem)
+    penalty = message_length(6, found.parameters.n_factors, 400.0)
+    expected = penalty.cost(found.log_likelihood, 0.0, found.parameters.weights.tolist())
+    assert found.cost == pytest.approx(expected, rel=1e-12)
+    assert math.isfinite(expected)
