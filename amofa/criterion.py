@@ -120,7 +120,7 @@ CRITERIA: dict[str, Criterion] = {
 }
 
 
-# ---- prices of components, for a search that chooses the number of factors of each -------------------------------------
+# ---- prices of components, for a search that chooses the number of factors of each -----------------------------------
 
 FloatArray = NDArray[np.float64]
 Shape = tuple[float, FloatArray, FloatArray]
@@ -157,8 +157,9 @@ def log_sum(values: FloatArray) -> float:
 def diagonal_of_cholesky(gram: FloatArray) -> FloatArray:
     """Of the factor of I + G; G is overwritten."""
     gram.flat[:: len(gram) + 1] += 1.0
-    factor: FloatArray = np.sqrt(gram) if len(gram) == 1 else np.linalg.cholesky(gram)
-    return np.diagonal(factor)
+    if len(gram) == 1:
+        return np.asarray(np.sqrt(gram[0]), dtype=np.float64)
+    return np.asarray(np.diagonal(np.linalg.cholesky(gram)), dtype=np.float64)
 
 
 class Evidence:
@@ -192,13 +193,10 @@ class Evidence:
         d, p = self.n_features, len(loadings)
         log_noise = log_sum(uniquenesses)
         log_count = math.log(max(count, 1.0))
-        log_determinant, loading_price = log_noise, 0.0
+        log_determinant = log_noise
         if p:
-            scaled = loadings / uniquenesses
-            log_determinant += 2.0 * log_sum(diagonal_of_cholesky(scaled @ loadings.T))
-            ratios = (scaled * loadings).sum(axis=0)
-            per_loading = max(log_count + log_sum(1.0 + ratios) / d, math.log(self.n))
-            loading_price = 0.5 * free_loadings(d, p, self.n_noise) * per_loading
+            log_determinant += 2.0 * log_sum(diagonal_of_cholesky((loadings / uniquenesses) @ loadings.T))
+        loading_price = 0.5 * free_loadings(d, p, self.n_noise) * math.log(self.n)
         mean_price = 0.5 * max(d * log_count - log_determinant, d * math.log(self.n))
         noise_price = 0.0 if self.noise == "shared" else self._noise_price(count)
         return mean_price + loading_price + noise_price + 0.5 * math.log(self.n)
@@ -210,7 +208,7 @@ class Evidence:
 
     def factors(self, count: float, n_factors: int, more: int) -> float:
         free = [free_loadings(self.n_features, p, self.n_noise) for p in (n_factors, n_factors + more)]
-        return 0.5 * math.log(max(count, 1.0)) * (free[1] - free[0])
+        return 0.5 * math.log(self.n) * (free[1] - free[0])
 
     def mixture(self, components: Sequence[Shape]) -> float:
         total = sum(self.component(*shape) for shape in components) - 0.5 * math.log(self.n)

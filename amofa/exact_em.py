@@ -264,7 +264,7 @@ def exact_em(
     start : Parameters
     problem : Problem
     solver : Solver, optional
-        Work space for covariance matrices. Without it second moments are taken from the rows themselves, for wide tables.
+        Work space for covariance matrices. Without it second moments come from the rows themselves, for wide tables.
     max_iter : int
     choose_at : sequence of int, optional
         Iterations, from 0, in which numbers of factors are chosen anew.

@@ -40,7 +40,8 @@ class Panel:
 
     @property
     def rank_limit(self) -> int:
-        return min(len(self.rows), self.rows.shape[1])
+        m, d = self.rows.shape
+        return int(min(m, d))
 
     def axes(self) -> tuple[FloatArray, FloatArray]:
         values, left = np.linalg.eigh(self.rows @ self.rows.T)

@@ -47,9 +47,10 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
     Returns
     -------
     Masks
-        Of (n,) bool. The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of different ones
-        (the best axis); planes through the mean across the leading axes and the minor one, since strips longer than
-        they are apart differ in that alone; and the inner and outer half of the rows, for groups of the same centre.
+        Of (n,) bool. The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of
+        different ones (the best axis); planes through the mean across the leading axes and the minor one, since strips
+        longer than they are apart differ in that alone; and the inner and outer half of the rows, for groups of the
+        same centre.
     """
     values, vectors = spread.axes()
     used = np.flatnonzero(values > 0)

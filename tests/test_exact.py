@@ -195,6 +195,29 @@ def test_the_isotropic_maximum_is_that_of_probabilistic_pca(rng):
     assert relative_error(np.linalg.eigvalsh(sigma)[::-1], expected) < TOLERANCE
 
 
+@pytest.mark.parametrize("prior_count", [0.0, 4.0, 40.0])
+@pytest.mark.parametrize("p", [1, 5, 6])
+@pytest.mark.parametrize("n", [4, 100])
+def test_the_isotropic_maximum_has_no_better_variance(rng, n, p, prior_count):
+    """Including few rows, for which the prior's variance is larger than those of the factors."""
+    x = 0.1 * rng.standard_normal((n, 6))
+    parameters = rough_start(rng, x, 1, [p], "isotropic")
+    iteration = bind(parameters, noise="isotropic", prior_count=prior_count)
+    expect(iteration, x)
+    values = np.linalg.eigvalsh(iteration.covariances[0])[::-1]
+    iteration.maximize()
+    expect(iteration, x)
+    found = iteration.prior_cost() - iteration.log_likelihood
+
+    def cost(v):
+        fitted = np.where(np.arange(6) < p, np.maximum(values, v), v)
+        likelihood = n / 2 * (6 * math.log(2 * math.pi) + np.log(fitted).sum() + (values / fitted).sum())
+        return likelihood + prior_count * math.log(math.cosh(math.log(v) / 2))
+
+    assert found == pytest.approx(cost(parameters.uniquenesses[0, 0]), rel=1e-9)
+    assert found <= min(cost(v) for v in np.geomspace(1e-4, 1, 500)) + 1e-9 * abs(found)
+
+
 @pytest.mark.parametrize("noise", KINDS)
 def test_the_mstep_has_weighted_means_and_weights(rng, noise):
     parameters = tied(random_mixture(rng, 2, 3, 1), noise)
