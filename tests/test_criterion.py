@@ -5,9 +5,20 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from reference import covariance, random_mixture
+from scipy import integrate
 
-from amofa.criterion import CRITERIA, integer_code_length, message_length, n_parameters
+from amofa.criterion import (
+    CRITERIA,
+    Counted,
+    Evidence,
+    free_loadings,
+    integer_code_length,
+    message_length,
+    n_parameters,
+)
 
 LOG2 = math.log(2)
 L1 = math.log(2.865064)  # nats, the code length of 1
@@ -143,3 +154,157 @@ def test_every_criterion_falls_with_the_likelihood_and_rises_with_factors(name):
 
 def test_only_the_integrated_likelihood_uses_the_entropy():
     assert {name for name in CRITERIA if CRITERIA[name](2, (1,), 50).uses_entropy} == {"icl"}
+
+
+# ---- prices of components --------------------------------------------------------------------------------------------
+
+KINDS = ["component", "shared", "isotropic"]
+
+
+def shapes_of(parameters, n):
+    return [(c.weight * n, c.loadings, c.uniquenesses) for c in parameters.components()]
+
+
+@pytest.mark.parametrize(
+    ("d", "p", "n_noise", "count"),
+    [
+        (1, 0, 1, 0),
+        (1, 1, 1, 0),
+        (3, 1, 3, 3),
+        (3, 2, 3, 3),
+        (10, 3, 10, 27),
+        (10, 10, 10, 45),
+        (4, 4, 1, 9),
+        (4, 3, 1, 9),
+    ],
+)
+def test_free_loadings_by_hand(d, p, n_noise, count):
+    assert free_loadings(d, p, n_noise) == count
+
+
+def dense_uniqueness_price(count, rows):
+    """-log of prior times posterior width, for the log of one uniqueness at the prior's mode."""
+    area, _ = integrate.quad(lambda x: math.cosh(x / 2) ** -rows, -400 / rows, 400 / rows, points=[0.0], limit=500)
+    step = 1e-3
+    slopes = [rows * math.log(math.cosh(x / 2)) + count / 2 * (x + math.exp(-x)) for x in (-step, 0.0, step)]
+    curvature = (slopes[0] - 2 * slopes[1] + slopes[2]) / step**2
+    return max(0.0, math.log(area) + 0.5 * math.log(curvature / (2 * math.pi)))
+
+
+def dense_evidence(shapes, n, noise, rows):
+    """The prices, term by term, from covariance matrices."""
+    total = 0.5 * (len(shapes) - 1) * math.log(n)
+    for count, loadings, uniquenesses in shapes:
+        p, d = loadings.shape
+        log_determinant = np.linalg.slogdet(count * np.linalg.inv(loadings.T @ loadings + np.diag(uniquenesses)))[1]
+        total += 0.5 * max(log_determinant, d * math.log(n))
+        entries = d * (d + 1) / 2 - (1 if noise == "isotropic" else d)
+        total += 0.5 * min(d * p - p * (p - 1) / 2, entries) * math.log(n)
+        total += {"component": d, "isotropic": 1, "shared": 0}[noise] * dense_uniqueness_price(count, rows)
+    return total + (d * dense_uniqueness_price(n, rows) if noise == "shared" else 0.0)
+
+
+@pytest.mark.parametrize("prior_count", [0.0, 1.0, 4.0])
+@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize(("d", "factors"), [(1, [0]), (1, [1, 0]), (4, [2, 0, 4]), (10, [1, 3]), (40, [3, 12])])
+def test_evidence_is_the_dense_one(rng, d, factors, noise, prior_count):
+    n = 200.0
+    for size in (1.0, 1e-4, 1e3):  # narrow means cost more than BIC's, wide ones as much
+        parameters = random_mixture(rng, len(factors), d, factors)
+        parameters.uniquenesses[:] *= size
+        parameters.loadings[:] *= math.sqrt(size)
+        if noise == "shared":
+            parameters.uniquenesses[:] = parameters.uniquenesses[0]
+        if noise == "isotropic":
+            parameters.uniquenesses[:] = parameters.uniquenesses[:, [0]]
+        shapes = shapes_of(parameters, n)
+        evidence = Evidence(d, n, noise, prior_count)
+        expected = dense_evidence(shapes, n, noise, prior_count or 1.0)
+        assert evidence.mixture(shapes) == pytest.approx(expected, rel=1e-5)
+        separate = sum(evidence.component(*shape) for shape in shapes) - 0.5 * math.log(n)
+        if noise != "shared":
+            assert evidence.mixture(shapes) == pytest.approx(separate, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("p", [0, 1, 3])
+def test_means_and_loadings_cost_at_least_what_they_cost_in_bic(rng, p, noise):
+    d, n = 6, 300.0
+    least = 0.5 * (d + d * p - p * (p - 1) / 2 + 1) * math.log(n)
+    evidence = Evidence(d, n, noise, 4.0)
+    for size in (1e-4, 1.0, 1e4):
+        for share in (0.01, 0.5, 1.0):
+            c = random_mixture(rng, 1, d, p).component(0)
+            assert evidence.component(share * n, math.sqrt(size) * c.loadings, size * c.uniquenesses) > least * (
+                1 - 1e-12
+            )
+
+
+def test_evidence_of_a_component_by_hand(rng):
+    # One column, one row's variance: 100 rows; the mean costs 1/2 log(100 / .25), the uniqueness is worth 4 prior rows.
+    price = Evidence(1, 100.0, "component", 4.0).component(100.0, np.zeros((0, 1)), np.array([0.25]))
+    # The prior 1 / cosh(x/2)^4 integrates to 8/3; the curvature is 100/2 + 1.
+    uniqueness = math.log(8 / 3) + 0.5 * math.log(51 / (2 * math.pi))
+    assert price == pytest.approx(0.5 * math.log(400) + uniqueness + 0.5 * math.log(100), rel=1e-13)
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_a_narrower_component_costs_more(rng, noise):
+    evidence = Evidence(5, 100.0, noise, 4.0)
+    c = random_mixture(rng, 1, 5, 2).component(0)
+    prices = [evidence.component(50.0, math.sqrt(s) * c.loadings, s * c.uniquenesses) for s in (1e-6, 1e-4, 1e-2)]
+    # A determinant of 1e10 more for each step.
+    assert prices[0] - prices[1] == pytest.approx(5 * math.log(100) / 2, rel=1e-12)
+    assert prices[1] - prices[2] == pytest.approx(5 * math.log(100) / 2, rel=1e-12)
+    assert np.linalg.det(covariance(c)) > 0
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_more_factors_cost_what_is_said(rng, noise):
+    d, n = 8, 400.0
+    pricings = [Evidence(d, n, noise, 4.0), *(Counted(CRITERIA[name], d, n, noise) for name in CRITERIA)]
+    for pricing in pricings:
+        prices = [pricing.component(150.0, np.zeros((p, d)), np.full(d, 0.5)) for p in range(d)]
+        for p, more in ((0, 1), (1, 1), (2, 2), (3, 1)):
+            # Loadings of 0: nothing else changes.
+            assert pricing.factors(150.0, p, more) == pytest.approx(prices[p + more] - prices[p], rel=1e-12)
+            assert pricing.factors(150.0, p, more) > 0
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_components_of_hardly_any_rows_have_a_finite_price(noise):
+    for pricing in (Evidence(3, 50.0, noise, 4.0), Counted(message_length, 3, 50.0, noise)):
+        for count in (0.0, 1e-300, 0.5):
+            assert math.isfinite(pricing.component(count, np.zeros((1, 3)), np.ones(3)))
+
+
+@pytest.mark.parametrize("name", sorted(CRITERIA))
+@pytest.mark.parametrize(("d", "factors"), [(1, [0]), (3, [1, 0]), (6, [2, 2, 5])])
+def test_counted_is_the_criterion(rng, name, d, factors):
+    n = 250.0
+    parameters = random_mixture(rng, len(factors), d, factors)
+    counted = Counted(CRITERIA[name], d, n, "component")
+    penalty = CRITERIA[name](d, factors, n)
+    assert counted.mixture(shapes_of(parameters, n)) == pytest.approx(
+        penalty.cost(0.0, 0.0, parameters.weights.tolist()), rel=1e-12
+    )
+    assert counted.uses_entropy == penalty.uses_entropy
+
+
+@pytest.mark.parametrize(("name", "price"), [("bic", math.log(250) / 2), ("icl", math.log(250) / 2), ("aic", 1.0)])
+@pytest.mark.parametrize(("d", "factors"), [(1, [0]), (1, [0, 1]), (3, [1, 0]), (6, [2, 2, 5])])
+def test_tied_uniquenesses_are_paid_once(rng, d, factors, name, price):
+    n, K = 250.0, len(factors)
+    shapes = shapes_of(random_mixture(rng, K, d, factors), n)
+    free, shared, isotropic = (Counted(CRITERIA[name], d, n, noise).mixture(shapes) for noise in KINDS)
+    assert free - shared == pytest.approx(price * d * (K - 1), rel=1e-12, abs=1e-12)
+    assert free - isotropic == pytest.approx(price * K * (d - 1), rel=1e-12, abs=1e-12)
+
+
+def test_tied_uniquenesses_make_a_message_shorter(rng):
+    shapes = shapes_of(random_mixture(rng, 3, 6, [2, 2, 5]), 250.0)
+    free, shared, isotropic = (Counted(message_length, 6, 250.0, noise).mixture(shapes) for noise in KINDS)
+    assert shared < free
+    # 5 of 12 values of each mean and noise are gone: each costs (log(N pi_k / 12) + 1) / 2 in the paper's length.
+    saved = sum(5 * (math.log(count / 12) + 1) / 2 for count, _, _ in shapes)
+    assert free - isotropic == pytest.approx(saved, rel=1e-12)

@@ -427,6 +427,25 @@ def test_a_tighter_tolerance_changes_nothing_that_matters(clear):
     assert abs(first.cost - second.cost) < 1e-4 * len(x)
 
 
+@pytest.mark.parametrize("prior_count", [0.0, 4.0])
+@pytest.mark.parametrize("noise", KINDS)
+def test_without_a_solver_it_is_the_same(rng, noise, prior_count):
+    """Second moments from the rows themselves, for tables with fewer rows than columns."""
+    x = random_rows(rng, random_mixture(rng, 2, 40, 2, spread=3.0), 30)
+    x /= x.std(axis=0)
+    start, weights = rough_start(rng, x, 2, [1, 0], noise), rng.uniform(0.5, 1.5, 30)
+    samples = Samples(x, weights=weights)
+    problem = a_problem(40, samples.total_weight, noise, prior_count=prior_count, tol=1e-9, annihilates=False)
+    a, b = (exact_em(samples, start, problem, solver, 500, choose_at=(2,)) for solver in (Solver(40), None))
+    assert a.converged
+    assert b.converged
+    assert a.parameters.n_factors == b.parameters.n_factors
+    assert a.cost == pytest.approx(b.cost, rel=1e-5)
+    assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-5)
+    np.testing.assert_allclose(b.counts, a.counts, rtol=1e-4)
+    np.testing.assert_allclose(b.means, a.means, atol=1e-4)
+
+
 def test_the_limit_of_iterations_is_kept(clear):
     x, labels = clear
     found = run(x, coarse(x, labels), a_problem(6, 400.0, tol=1e-12), 2)

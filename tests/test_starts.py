@@ -49,12 +49,11 @@ def two_groups(rng, d=3, counts=(60, 40), gap=20.0):
 def dense_gains(z, w, different):
     """Gain in nats of every cut, by its threshold, from the definition."""
 
-    def code(values, weights):
-        return (
-            weights.sum()
-            / 2
-            * math.log(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
-        )
+    def variance(values, weights):
+        return np.average((values - np.average(values, weights=weights)) ** 2, weights=weights)
+
+    def within(part):
+        return max(variance(z[part], w[part]), 1e-4 * variance(z, w))
 
     gains, total = {}, w.sum()
     for threshold in np.unique(z)[:-1]:
@@ -62,14 +61,9 @@ def dense_gains(z, w, different):
         if n.min() < 3:
             continue
         mixing = float((n * np.log(n / total)).sum())
-        if different:
-            gain = code(z, w) - code(z[low], w[low]) - code(z[~low], w[~low])
-        else:
-            within = [
-                np.average((v - np.average(v, weights=u)) ** 2, weights=u)
-                for v, u in ((z[low], w[low]), (z[~low], w[~low]))
-            ]
-            gain = code(z, w) - total / 2 * math.log(float(n @ within) / total)
+        variances = np.array([within(low), within(~low)])
+        after = n @ np.log(variances) if different else total * math.log(n @ variances / total)
+        gain = (total * math.log(variance(z, w)) - after) / 2
         gains[threshold] = gain + mixing
     return gains
 
