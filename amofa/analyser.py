@@ -215,9 +215,13 @@ class FactorChoice:
         return best
 
     def _shrink(self, count: float, spread: Spread, best: Analyser) -> Analyser:
-        """Remove factors, one at a time, while that costs nothing: once in, they hold on to a column's noise."""
+        """Remove factors while that costs nothing: once in, they hold on to a column's noise."""
         while best.n_factors:
-            trial = self._solve(count, spread, best.uniquenesses, best.n_factors - 1)
+            fewer = best.n_factors - 1
+            # Numbers beyond those that a covariance matrix can tell apart have the same price: go past them.
+            while fewer and self.pricing.factors(count, fewer, best.n_factors - fewer) <= 0.0:
+                fewer -= 1
+            trial = self._solve(count, spread, best.uniquenesses, fewer)
             if trial.cost > best.cost:
                 return best
             best = trial
@@ -249,13 +253,9 @@ class FactorChoice:
         d = len(spread.variances)
         values, vectors = padded_axes(spread, numbers[-1])
         total = float(spread.variances.sum())
-        scale = float(self.prior.scale.mean())
         candidates = []
         for q in numbers:
-            rest = max(total - float(values[:q].sum()), 0.0)
-            variance = best_isotropic_variance(
-                count * (d - q), count * rest, self.prior.count, scale, float(self.prior.floor.max())
-            )
+            variance = self._isotropic_variance(count, values, total, min(q, d - 1))
             loadings = np.sqrt(np.maximum(values[:q, None] - variance, 0.0)) * vectors[:q]
             uniquenesses = np.full(d, variance)
             cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.isotropic_cost(variance)
@@ -263,6 +263,17 @@ class FactorChoice:
             price = self.pricing.component(count, loadings, uniquenesses)
             candidates.append(Analyser(loadings, uniquenesses, cost + price, values / variance))
         return min(candidates, key=lambda a: a.cost)
+
+    def _isotropic_variance(self, count: float, values: FloatArray, total: float, n_factors: int) -> float:
+        """The best variance of the noise; factors that the prior lifts it above are noise, too."""
+        d, floor, scale = len(self.prior.scale), float(self.prior.floor.max()), float(self.prior.scale.mean())
+        while True:
+            rest = max(total - float(values[:n_factors].sum()), 0.0)
+            rows = count * (d - n_factors)
+            variance = best_isotropic_variance(rows, count * rest, self.prior.count, scale, floor)
+            if n_factors == 0 or values[n_factors - 1] >= variance:
+                return variance
+            n_factors -= 1
 
     def _numbers(self, count: float, spread: Spread) -> range:
         if self.n_factors is not None:

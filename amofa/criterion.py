@@ -165,9 +165,8 @@ def diagonal_of_cholesky(gram: FloatArray) -> FloatArray:
 class Evidence:
     """Minus the log evidence by Laplace's method, with priors of the weight of one row (docs/criterion.md).
 
-    A mean costs 1/2 log |n_k Sigma_k^-1|, a loading 1/2 log(n_k sigma_j^2 / psi_j) with sigma_j^2 the component's own
-    variance, a uniqueness 1/2 log(1 + n_k / nu) with nu the prior's rows, a weight 1/2 log N. Columns have the unit of
-    their standard deviation over all rows.
+    A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading or a weight 1/2 log N; a uniqueness what
+    Laplace's method gives with its prior. Columns have the unit of their standard deviation over all rows.
 
     Parameters
     ----------

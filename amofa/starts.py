@@ -48,7 +48,7 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
     -------
     Masks
         Of (n,) bool. The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of
-        different ones (the best axis); planes through the mean across the leading axes and the minor one, since strips
+        different ones (the best axis); the best cut of a column; planes through the mean across the leading axes and the minor one, since strips
         longer than they are apart differ in that alone; and the inner and outer half of the rows, for groups of the
         same centre.
     """
@@ -60,9 +60,13 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
         used = np.append(used[: _MOST_AXES - 1], used[-1])
     projected = vectors[used] @ (x - mean[:, None])
     same, different = np.array([_cut_gains(z, weights) for z in projected]).transpose(1, 2, 0)
+    # A gap in one column of many that are alike otherwise need not show on any axis.
+    columns = np.array([_cut_gains(z, weights)[0] for z in x]).T
     masks = [projected[i] <= same[1, i] for i in np.argsort(-same[0], kind="stable")[:2]]
     i = int(np.argmax(different[0]))
     masks.append(projected[i] <= different[1, i])
+    j = int(np.argmax(columns[0]))
+    masks.append(x[j] <= columns[1, j])
     masks += [z < 0 for z in (*projected[:_LEADING_AXES], projected[-1])]
     masks.append(_inner_half(projected, values[used], weights))
     return Masks(_without_doubles(masks), _without_doubles([masks[0], projected[-1] < 0]))

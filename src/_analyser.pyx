@@ -5,7 +5,7 @@ Psi is searched: by Newton steps in its logarithm (Joreskog 1967, Psychometrika 
 held to lower the cost. Several covariance matrices may share their uniquenesses.
 """
 
-from libc.math cimport exp, isfinite, log, sqrt, tanh
+from libc.math cimport NAN, exp, isfinite, log, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -155,7 +155,8 @@ cdef class Solver:
             values = point.values + k * d
             vectors = point.vectors + offsets[k] * d
             self.leading(a, p, values, vectors)
-            point.cost += half * (log_determinant + trace)
+            # Not finite where a covariance is not: without factors nothing else looks at what is off its diagonal.
+            point.cost += half * (log_determinant + trace) + 0.0 * values[0]
             for q in range(p):
                 value = values[q]
                 if value <= 1.0:
@@ -175,7 +176,9 @@ cdef class Solver:
         cdef Py_ssize_t d = self.d, i, q
         cdef double swap
         # Row-major upper is column-major lower.
-        eigen(d, a, d, values, self.work)
+        if eigen(d, a, d, values, self.work):
+            for i in range(d):
+                values[i] = NAN
         for i in range(d // 2):
             swap = values[i]
             values[i] = values[d - 1 - i]

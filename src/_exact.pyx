@@ -223,23 +223,30 @@ cdef class ExactIteration:
 
     cdef bint maximize_isotropic(self, Py_ssize_t k) noexcept nogil:
         """One variance for all columns: the maximum is known (Tipping & Bishop 1999), with the prior, too."""
-        cdef Py_ssize_t d = self.mixture.n_features, p = self.offsets[k + 1] - self.offsets[k], i, j, q
+        cdef Py_ssize_t d = self.mixture.n_features, p = self.offsets[k + 1] - self.offsets[k], i, j, q, active
         cdef double *a = &self.work[0]
         cdef double *values = a + d * d
-        cdef double n = self.sums.soft_counts[k], rest = 0.0, variance, scale
+        cdef double n = self.sums.soft_counts[k], rest, variance, scale, floor
         cdef double *loadings = self.values.loadings + self.offsets[k] * d
         cdef double *noise = self.values.uniquenesses + k * d
         memcpy(a, self.sums.scatter + k * d * d, d * d * sizeof(double))
         if eigen(d, a, d, values, values + d):
             return False
-        for i in range(d - p):
-            rest += max(values[i], 0.0)
         scale = 0.0
-        variance = self.floor[0]
+        floor = self.floor[0]
         for j in range(d):
             scale += self.prior_scale[j] / d
-            variance = max(variance, self.floor[j])
-        variance = isotropic_variance(n * (d - p), n * rest, self.prior_count, scale, variance)
+            floor = max(floor, self.floor[j])
+        # Factors that the prior lifts the noise above are noise, too.
+        active = min(p, d - 1)
+        while True:
+            rest = 0.0
+            for i in range(d - active):
+                rest += max(values[i], 0.0)
+            variance = isotropic_variance(n * (d - active), n * rest, self.prior_count, scale, floor)
+            if active == 0 or values[d - active] >= variance:
+                break
+            active -= 1
         if not isfinite(variance):
             return False
         for j in range(d):

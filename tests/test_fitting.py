@@ -12,6 +12,11 @@ import scipy.sparse
 import amofa
 
 
+@pytest.fixture(params=["thorough", "paper"])
+def search(request):
+    return request.param
+
+
 def two_groups(rng, d=3, n=300):
     """Rows of two groups, a third in the first, that nobody would take for anything else."""
     X = rng.standard_normal((n, d))
@@ -108,8 +113,21 @@ OTHER_OPTIONS = [
     ("search", "best", ValueError, "search must be one of .*'paper'.*, got 'best'"),
     ("search", None, ValueError, "search must be one of .*, got None"),
     ("search", ["paper"], ValueError, r"search must be one of .*, got \['paper'\]"),
-    ("criterion", "BIC", ValueError, "criterion must be one of 'mml', 'bic', 'aic', 'icl', got 'BIC'"),
+    ("criterion", "BIC", ValueError, "criterion must be one of 'evidence', 'mml', 'bic', 'aic', 'icl', got 'BIC'"),
     ("criterion", 3, ValueError, "criterion must be one of .*, got 3"),
+    ("criterion", "", ValueError, "criterion must be one of .*, got ''"),
+    ("noise", "full", ValueError, "noise must be one of 'component', 'shared', 'isotropic', 'auto', got 'full'"),
+    ("noise", None, ValueError, "noise must be one of .*, got None"),
+    ("prior_scale", 1.0, ValueError, r"prior_scale has shape \(\); pass one for each of 3 columns"),
+    ("prior_scale", [1.0, 1.0], ValueError, r"prior_scale has shape \(2,\); pass one for each of 3 columns"),
+    ("prior_scale", [1.0, 0.0, 1.0], ValueError, "prior_scale must be positive and finite, got 0.0 for column 1"),
+    ("prior_scale", [1.0, 1.0, np.inf], ValueError, "prior_scale must be positive and finite, got inf for column 2"),
+    ("prior_scale", ["a", "b", "c"], TypeError, "prior_scale must hold real numbers"),
+    ("prior_rows", -1, ValueError, "prior_rows must be positive and finite, got -1"),
+    ("prior_rows", np.nan, ValueError, "prior_rows must be positive and finite, got nan"),
+    ("prior_rows", "4", TypeError, "prior_rows must be a number, got '4'"),
+    ("prior_rows", True, TypeError, "prior_rows must be a number, got True"),
+    ("prior_rows", False, TypeError, "prior_rows must be a number, got False"),
     ("noise_floor", 0, ValueError, "noise_floor must be positive and finite, got 0"),
     ("noise_floor", -0.1, ValueError, "noise_floor must be positive and finite, got -0.1"),
     ("noise_floor", np.nan, ValueError, "noise_floor must be positive and finite, got nan"),
@@ -160,6 +178,26 @@ def test_options_that_are_refused(rng, name, value, error, message):
         amofa.fit(rng.standard_normal((30, 3)), **{name: value})
 
 
+# What each search refuses by itself.
+PAPERS_OPTIONS = [
+    ("criterion", "BIC", ValueError, "criterion must be one of 'mml', 'bic', 'aic', 'icl', got 'BIC'"),
+    ("criterion", 3, ValueError, "criterion must be one of 'mml', .*, got 3"),
+    ("criterion", "", ValueError, "criterion must be one of 'mml', .*, got ''"),
+    ("criterion", "evidence", ValueError, "criterion='evidence' needs search='thorough'"),
+    ("noise", "shared", ValueError, "noise='shared' needs search='thorough'"),
+    ("noise", "auto", ValueError, "noise='auto' needs search='thorough'"),
+    ("noise", "full", ValueError, "noise must be one of .*, got 'full'"),
+    ("prior_rows", 4, ValueError, "prior_rows needs search='thorough'"),
+    ("prior_rows", 0, ValueError, "prior_rows needs search='thorough'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error", "message"), PAPERS_OPTIONS)
+def test_options_that_the_papers_search_refuses(rng, name, value, error, message):
+    with pytest.raises(error, match=message):
+        amofa.fit(rng.standard_normal((30, 3)), search="paper", **{name: value})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -190,8 +228,8 @@ def test_options_are_given_by_name(rng):
         ({"n_components": 2, "n_factors": 3}, 2, [3, 3]),
     ],
 )
-def test_whole_numbers_of_all_kinds_are_taken(rng, options, components, factors):
-    model = amofa.fit(two_groups(rng), **options)
+def test_whole_numbers_of_all_kinds_are_taken(rng, search, options, components, factors):
+    model = amofa.fit(two_groups(rng), search=search, **options)
     assert model.n_components == components
     assert model.n_factors.tolist() == factors
 
@@ -240,11 +278,13 @@ ODD = {
 
 
 @pytest.mark.filterwarnings("ignore:.* columns of X are constant:amofa.AmofaWarning")
-@pytest.mark.parametrize("criterion", ["mml", "bic"])
+@pytest.mark.parametrize(
+    ("search", "criterion"), [("thorough", "evidence"), ("thorough", "bic"), ("paper", "mml"), ("paper", "bic")]
+)
 @pytest.mark.parametrize("name", ODD)
-def test_odd_data_are_fitted(rng, name, criterion):
+def test_odd_data_are_fitted(rng, name, search, criterion):
     X = ODD[name](rng)
-    model = amofa.fit(X, criterion=criterion)
+    model = amofa.fit(X, search=search, criterion=criterion)
     check_model(model, X)
     assert model.converged
 
@@ -252,46 +292,46 @@ def test_odd_data_are_fitted(rng, name, criterion):
 @pytest.mark.filterwarnings("ignore::amofa.AmofaWarning")
 @pytest.mark.parametrize("options", [{"n_components": 3}, {"n_factors": 2}, {"n_components": 4, "n_factors": 0}])
 @pytest.mark.parametrize("name", [name for name in ODD if name not in ("two rows of one column", "one column")])
-def test_odd_data_are_fitted_under_limits(rng, name, options):
+def test_odd_data_are_fitted_under_limits(rng, search, name, options):
     X = ODD[name](rng)
-    model = amofa.fit(X, **options)
+    model = amofa.fit(X, search=search, **options)
     check_model(model, X)
 
 
 @pytest.mark.parametrize(("n", "d"), [(2, 10), (3, 20), (4, 60), (20, 50), (5, 200)])
-def test_no_more_factors_than_the_rows_span(rng, n, d):
+def test_no_more_factors_than_the_rows_span(rng, search, n, d):
     """n rows about their mean have n - 1 directions: a further factor has nothing to explain."""
-    model = amofa.fit(rng.standard_normal((n, d)))
+    model = amofa.fit(rng.standard_normal((n, d)), search=search)
     assert model.n_factors.max() <= n - 1
 
 
-def test_a_collinear_column_is_told(rng):
+def test_a_collinear_column_is_told(rng, search):
     X = collinear(rng)
-    model = amofa.fit(X, n_components=1)
+    model = amofa.fit(X, search=search, n_components=1)
     assert model.at_floor.any()
     np.testing.assert_allclose((model.uniquenesses / X.var(axis=0))[model.at_floor], 1e-4, rtol=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("criterion", ["mml", "bic", "aic", "icl"])
-def test_two_distinct_rows_are_two_components_at_most(rng, d, criterion):
+def test_two_distinct_rows_are_two_components_at_most(rng, search, d, criterion):
     X = np.repeat(rng.standard_normal((2, d)), 500, axis=0)
-    model = amofa.fit(X, criterion=criterion)
+    model = amofa.fit(X, search=search, criterion=criterion)
     check_model(model, X)
     assert model.n_components <= 2
 
 
-def test_components_on_two_distinct_rows_do_not_coincide(rng):
+def test_components_on_two_distinct_rows_do_not_coincide(rng, search):
     X = np.repeat([[0.0, 1.0], [3.0, 5.0]], 500, axis=0)
     with pytest.warns(amofa.AmofaWarning, match="5 components were asked for, but the rows hold only 2 that can be"):
-        model = amofa.fit(X, n_components=5, n_factors=0)
+        model = amofa.fit(X, search=search, n_components=5, n_factors=0, noise_floor=1e-4)
     np.testing.assert_allclose(np.sort(model.means, axis=0), [[0.0, 1.0], [3.0, 5.0]], atol=1e-9)
 
 
-def test_fewer_distinct_rows_than_components(rng):
+def test_fewer_distinct_rows_than_components(rng, search):
     X = rng.standard_normal((9, 2))[[*range(9), *range(8)]]
     with pytest.warns(amofa.AmofaWarning, match="12 components were asked for, but the rows hold only 9 that can be"):
-        model = amofa.fit(X, n_components=12, n_factors=0)
+        model = amofa.fit(X, search=search, n_components=12, n_factors=0)
     check_model(model, X)
     assert len(np.unique(model.predict(X))) == 9
 
@@ -332,9 +372,9 @@ def coarse(rng):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_form_of_the_table_changes_no_bit(rng, coarse, form, weighted):
-    w = rng.uniform(0, 2, len(coarse)) if weighted else None
-    check_same(amofa.fit(FORMS[form](coarse), sample_weight=w), amofa.fit(coarse, sample_weight=w))
+def test_the_form_of_the_table_changes_no_bit(rng, coarse, search, form, weighted):
+    options = {"search": search, "sample_weight": rng.uniform(0, 2, len(coarse)) if weighted else None}
+    check_same(amofa.fit(FORMS[form](coarse), **options), amofa.fit(coarse, **options))
 
 
 def test_a_memory_map_changes_no_bit(coarse, tmp_path):
@@ -350,22 +390,22 @@ def test_whole_numbers_are_as_good_as_floats(rng, dtype):
 
 
 @pytest.mark.parametrize("form", ["float64", "float32", "big-endian", "Fortran", "strided", "int64"])
-def test_the_table_is_not_modified(rng, form):
+def test_the_table_is_not_modified(rng, search, form):
     X = {**FORMS, "float64": np.copy, "int64": lambda X: (9 * X).astype(int)}[form](two_groups(rng))
     X.flags.writeable = True
     w = rng.integers(0, 3, len(X)).astype(float)
     before, weights_before = X.tobytes(), w.tobytes()
-    model = amofa.fit(X, sample_weight=w)
+    model = amofa.fit(X, search=search, sample_weight=w)
     model.predict(X)
     assert X.tobytes() == before
     assert w.tobytes() == weights_before
     assert not np.shares_memory(X, model.means)
 
 
-def test_larger_than_what_is_kept_in_memory(rng):
+def test_larger_than_what_is_kept_in_memory(rng, search):
     """More than a million values are read anew in every pass, in more than one chunk."""
     X, labels = datasets.factor_analysers(rng, 8, [0, 0], [100_000, 50_000], distance=5)
-    model = amofa.fit(X.astype(np.float32), max_components=2, max_factors=1)
+    model = amofa.fit(X.astype(np.float32), search=search, max_components=2, max_factors=1)
     assert model.n_components == 2
     assert (model.predict(X) == labels).mean() > 0.999
     assert model.log_likelihood == pytest.approx(model.score_samples(X.astype(np.float32)).sum(), rel=1e-10)
@@ -401,11 +441,11 @@ def test_many_constant_columns_are_named_in_one_short_warning(rng):
 
 
 @pytest.mark.parametrize("criterion", ["mml", "bic", "aic", "icl"])
-def test_constant_columns_change_no_decision(rng, criterion):
+def test_constant_columns_change_no_decision(rng, search, criterion):
     X = two_groups(rng)
-    plain = amofa.fit(X, criterion=criterion)
+    plain = amofa.fit(X, search=search, criterion=criterion)
     wide = with_constants(X)
-    model, _ = caught(wide, criterion=criterion)
+    model, _ = caught(wide, search=search, criterion=criterion)
     check_model(model, wide)
     assert model.n_factors.tolist() == plain.n_factors.tolist()
     np.testing.assert_array_equal(model.predict(wide), plain.predict(X))
@@ -416,10 +456,10 @@ def test_constant_columns_change_no_decision(rng, criterion):
     assert [step.cost for step in model.history] == [step.cost for step in plain.history]
 
 
-def test_what_constant_columns_get(rng):
+def test_what_constant_columns_get(rng, search):
     """Their value as the mean, no loading, and the floor's share of the mean variance of the other columns."""
     X = two_groups(rng) * [1.0, 10.0, 0.1]
-    model, _ = caught(with_constants(X), noise_floor=1e-3)
+    model, _ = caught(with_constants(X), search=search, noise_floor=1e-3)
     np.testing.assert_array_equal(model.means[:, 1], -7.0)
     np.testing.assert_array_equal(model.means[:, 4], 0.0)
     np.testing.assert_allclose(model.uniquenesses[:, [1, 4]], 1e-3 * X.var(axis=0).mean(), rtol=1e-12)
@@ -428,11 +468,11 @@ def test_what_constant_columns_get(rng):
 
 
 @pytest.mark.parametrize("column", [1e8 + np.array([0.0, 1.5e-8]), np.array([0.0, 1e-170]), np.array([7.0, 7.0])])
-def test_columns_within_their_rounding_are_constant(rng, column):
+def test_columns_within_their_rounding_are_constant(rng, search, column):
     X = two_groups(rng)
-    model, messages = caught(np.column_stack([X, np.tile(column, len(X) // 2)]))
+    model, messages = caught(np.column_stack([X, np.tile(column, len(X) // 2)]), search=search)
     assert messages == ["1 of 4 columns of X are constant and change no decision: 3 (from 0)"]
-    assert model.n_factors.tolist() == amofa.fit(X).n_factors.tolist()
+    assert model.n_factors.tolist() == amofa.fit(X, search=search).n_factors.tolist()
 
 
 def test_a_column_of_standard_deviation_1e_minus_170_is_constant(rng):
@@ -443,8 +483,8 @@ def test_a_column_of_standard_deviation_1e_minus_170_is_constant(rng):
 
 
 @pytest.mark.parametrize("X", [[[3.0]], [[1.0, -2.0, 1e9]], np.full((50, 2), 0.1), np.zeros((3, 4), np.uint8)])
-def test_rows_that_are_all_the_same(X):
-    model, (message,) = caught(X)
+def test_rows_that_are_all_the_same(search, X):
+    model, (message,) = caught(X, search=search)
     d = np.shape(X)[1]
     assert message.startswith(f"{d} of {d} columns of X are constant")
     check_model(model, X)
@@ -454,8 +494,8 @@ def test_rows_that_are_all_the_same(X):
     assert model.history == ()
 
 
-def test_rows_that_are_all_the_same_with_limits():
-    model, messages = caught(np.ones((10, 2)), n_components=2, n_factors=1)
+def test_rows_that_are_all_the_same_with_limits(search):
+    model, messages = caught(np.ones((10, 2)), search=search, n_components=2, n_factors=1)
     assert len(messages) == 2
     assert messages[1] == "2 components were asked for, but the rows hold only 1 that can be told apart"
     assert model.n_factors.tolist() == [1]
@@ -464,52 +504,54 @@ def test_rows_that_are_all_the_same_with_limits():
 # ---- noise floor -----------------------------------------------------------------------------------------------------
 
 
-def test_a_noise_floor_is_a_share_of_each_columns_variance(rng):
+def test_a_noise_floor_is_a_share_of_each_columns_variance(rng, search):
     X = collinear(rng) * [1.0, 1e-3, 1e3, 1.0] + [0.0, 5.0, 1e6, 0.0]
-    model = amofa.fit(X, noise_floor=0.05)
+    model = amofa.fit(X, search=search, noise_floor=0.05)
     floor = 0.05 * X.var(axis=0)
     assert (model.uniquenesses >= floor * (1 - 1e-9)).all()
     np.testing.assert_array_equal(model.at_floor, model.uniquenesses <= floor * (1 + 1e-6))
     assert model.at_floor.any()
 
 
-def test_the_default_noise_floor(rng):
+def test_the_default_noise_floor(rng, search):
     X = collinear(rng)
-    check_same(amofa.fit(X), amofa.fit(X, noise_floor=1e-4))
+    check_same(amofa.fit(X, search=search), amofa.fit(X, search=search, noise_floor=1e-4))
 
 
-def test_a_noise_floor_of_each_column_is_a_variance(rng):
+def test_a_noise_floor_of_each_column_is_a_variance(rng, search):
     X = two_groups(rng) * [1.0, 1e3, 1e-3]
     floor = np.array([0.5, 1e7, 1e-9])
-    model = amofa.fit(X, noise_floor=floor, criterion="bic")
+    model = amofa.fit(X, search=search, noise_floor=floor, criterion="bic")
     assert (model.uniquenesses >= floor * (1 - 1e-9)).all()
     np.testing.assert_array_equal(model.at_floor[:, 1], True)
     np.testing.assert_allclose(model.uniquenesses[:, 1], 1e7, rtol=1e-9)
     np.testing.assert_array_equal(model.at_floor[:, 2], False)
 
 
-def test_a_noise_floor_of_each_column_holds_for_constant_columns(rng):
+def test_a_noise_floor_of_each_column_holds_for_constant_columns(rng, search):
     X = np.column_stack([rng.standard_normal(50), np.ones(50)])
-    model, _ = caught(X, noise_floor=[0.1, 0.7])
+    model, _ = caught(X, search=search, noise_floor=[0.1, 0.7])
     np.testing.assert_allclose(model.uniquenesses[:, 1], 0.7)
 
 
 # ---- convergence -----------------------------------------------------------------------------------------------------
 
 
-def test_em_that_does_not_converge_is_told(rng):
+def test_em_that_does_not_converge_is_told(rng, search):
     """A tolerance that is next to nothing, and few iterations."""
-    X, _ = datasets.factor_analysers(rng, 10, [2], [300])
-    model, messages = caught(X, tol=1e-13, max_iter=3, n_components=1, n_factors=2)
-    assert messages == ["EM of the chosen model did not converge within 20 x max_iter=3 iterations; allow more"]
+    X, _ = datasets.factor_analysers(rng, 10, [2, 1], [300, 200], distance=2)
+    model, messages = caught(X, search=search, tol=1e-13, max_iter=1, n_components=2, n_factors=1)
+    assert messages == ["EM of the chosen model did not converge within 20 x max_iter=1 iterations; allow more"]
     assert not model.converged
     check_model(model, X)
 
 
-def test_a_tighter_tolerance_changes_little(rng):
+def test_a_tighter_tolerance_changes_little(rng, search):
     """Two overlapping groups of 300 and 100 rows: the weights are those of a tolerance ten times tighter."""
     X, _ = datasets.gaussians(rng, [300, 100], [(0.0, 0.0), (2.5, 2.5)], [np.eye(2)] * 2)
-    loose, tight = (amofa.fit(X, n_components=2, n_factors=0, tol=tol, max_iter=1000) for tol in (1e-5, 1e-6))
+    loose, tight = (
+        amofa.fit(X, search=search, n_components=2, n_factors=0, tol=tol, max_iter=1000) for tol in (1e-5, 1e-6)
+    )
     np.testing.assert_allclose(loose.weights, tight.weights, atol=0.03)
     assert (loose.predict(X) == tight.predict(X)).mean() > 0.98
     assert 0 <= tight.log_likelihood - loose.log_likelihood + 1e-9 < 1e-3 * len(X)
@@ -520,12 +562,12 @@ def test_a_tighter_tolerance_changes_little(rng):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("criterion", [None, "mml", "bic", "aic", "icl"])
-def test_the_model_reports_its_fit(rng, criterion, weighted):
+def test_the_model_reports_its_fit(rng, search, criterion, weighted):
     X = two_groups(rng)
     w = rng.uniform(0, 2, len(X)) if weighted else None
-    model = amofa.fit(X, criterion=criterion, sample_weight=w)
+    model = amofa.fit(X, search=search, criterion=criterion, sample_weight=w)
     total = len(X) if w is None else w.sum()
-    assert model.criterion == (criterion or "mml")
+    assert model.criterion == (criterion or {"thorough": "evidence", "paper": "mml"}[search])
     assert model.n_samples == pytest.approx(total, rel=1e-14)
     assert model.log_likelihood == pytest.approx(total * model.score(X, w), rel=1e-12)
     assert model.converged
@@ -533,25 +575,25 @@ def test_the_model_reports_its_fit(rng, criterion, weighted):
     assert model.history[0].action == "start"
 
 
-def test_components_come_by_falling_weight(rng):
+def test_components_come_by_falling_weight(rng, search):
     X, _ = datasets.factor_analysers(rng, 2, [0] * 4, [50, 200, 100, 150], distance=9)
-    model = amofa.fit(X, n_components=4)
+    model = amofa.fit(X, search=search, n_components=4)
     assert (np.diff(model.weights) <= 0).all()
 
 
-def test_components_of_equal_weight_come_by_rising_mean():
+def test_components_of_equal_weight_come_by_rising_mean(search):
     """A mirror image of itself, of two halves of exactly the same weight."""
     half = np.random.default_rng(3).standard_normal((100, 2)) + 9
-    model = amofa.fit(np.concatenate([half, -half]), n_components=2, n_factors=0)
+    model = amofa.fit(np.concatenate([half, -half]), search=search, n_components=2, n_factors=0)
     np.testing.assert_allclose(model.weights, 0.5, rtol=1e-12)
     if model.weights[0] == model.weights[1]:
         assert model.means[0, 0] < model.means[1, 0]
 
 
-def test_factors_come_in_canonical_form(rng):
+def test_factors_come_in_canonical_form(rng, search):
     """Lambda' Psi^-1 Lambda is diagonal and falling; the largest scaled loading of each factor is positive."""
     X, _ = datasets.factor_analysers(rng, 8, [3, 2], [400, 300], distance=8)
-    model = amofa.fit(X, n_components=2, n_factors=[3, 2])
+    model = amofa.fit(X, search=search, n_components=2, n_factors=[3, 2])
     for loadings, noise in zip(model.loadings, model.uniquenesses, strict=True):
         scaled = loadings / np.sqrt(noise)[:, None]
         gram = scaled.T @ scaled
@@ -561,24 +603,24 @@ def test_factors_come_in_canonical_form(rng):
 
 
 @pytest.mark.parametrize("options", [{}, {"criterion": "icl"}, {"n_components": 3}, {"n_factors": 1}])
-def test_two_fits_are_equal_to_the_last_bit(rng, options):
+def test_two_fits_are_equal_to_the_last_bit(rng, search, options):
     X, _ = datasets.example_2(rng)
-    check_same(amofa.fit(X, **options), amofa.fit(X, **options))
+    check_same(amofa.fit(X, search=search, **options), amofa.fit(X, search=search, **options))
 
 
-def test_a_fit_leaves_numpys_settings_alone(rng):
+def test_a_fit_leaves_numpys_settings_alone(rng, search):
     state, errors = np.random.get_state()[1].copy(), np.geterr()  # noqa: NPY002
-    amofa.fit(two_groups(rng))
+    amofa.fit(two_groups(rng), search=search)
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     assert np.geterr() == errors
 
 
-def test_components_asked_for_have_rows_and_differ(rng):
+def test_components_asked_for_have_rows_and_differ(rng, search):
     """More components than can be told apart are asked for: what comes has rows of its own, and a warning says so."""
     two_points = np.repeat(rng.standard_normal((2, 3)), 500, axis=0)
     few_rows = rng.standard_normal((12, 3))
     for X, asked, most in ((two_points, 5, 2), (few_rows, 40, 12)):
-        model, messages = caught(X, n_components=asked)
+        model, messages = caught(X, search=search, n_components=asked)
         assert 1 < model.n_components <= most
         assert (model.weights * len(X) > 0.4).all()
         assert len(np.unique(model.means.round(5), axis=0)) == model.n_components

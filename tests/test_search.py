@@ -1,4 +1,4 @@
-"""The search: its record, what it keeps, what it returns, and that it ends."""
+"""The paper's search: its record, what it keeps, what it returns, and that it ends; and what both searches find."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ def run(X, *, criterion="mml", tol=TOL, max_iter=100, **limits):
         CRITERIA[criterion], np.full(samples.n_features, 1e-4), tol, max_iter, limits.n_components is None
     )
     return samples, *paper_search(samples, settings, limits)
+
+
+@pytest.fixture(params=["thorough", "paper"])
+def search(request):
+    return request.param
 
 
 # ---- the history -----------------------------------------------------------------------------------------------------
@@ -295,6 +300,9 @@ def test_no_limit_changes_nothing_where_it_does_not_bind(rng):
 
 # ---- both given: plain maximum likelihood ----------------------------------------------------------------------------
 
+# Options with which a search's costs are those of the likelihood and the criterion alone.
+NO_PRIOR = {"thorough": {"prior_rows": 0}, "paper": {}}
+
 
 def components_of(model):
     """What reference.py takes."""
@@ -312,46 +320,46 @@ def dense_em(X, mixture, n_iter):
 
 
 @pytest.mark.parametrize(("K", "p"), [(1, 2), (2, 0), (3, 1), (4, 4)])
-def test_with_both_given_it_is_a_maximum_of_the_likelihood(rng, K, p):
+def test_with_both_given_it_is_a_maximum_of_the_likelihood(rng, search, K, p):
     X, _ = datasets.factor_analysers(rng, 4, [1, 2, 1], [150, 120, 100])
-    model = amofa.fit(X, n_components=K, n_factors=p, tol=1e-8, max_iter=2000)
+    model = amofa.fit(X, search=search, n_components=K, n_factors=p, tol=1e-8, max_iter=2000, **NO_PRIOR[search])
     assert model.n_factors.tolist() == [p] * K
     assert dense_em(X, components_of(model), 0) == pytest.approx(model.log_likelihood, rel=1e-10)
     assert 0 < dense_em(X, components_of(model), 50) - model.log_likelihood + 1e-6 < 1
 
 
 @pytest.mark.parametrize("p", [1, 2])
-def test_one_factor_analyser_is_fitted_as_well_as_from_the_true_one(rng, p):
+def test_one_factor_analyser_is_fitted_as_well_as_from_the_true_one(rng, search, p):
     X, _ = datasets.factor_analysers(rng, 6, [p], [400])
-    model = amofa.fit(X, n_components=1, n_factors=p, tol=1e-9, max_iter=5000)
+    model = amofa.fit(X, search=search, n_components=1, n_factors=p, tol=1e-9, max_iter=5000, **NO_PRIOR[search])
     truth = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:p]
     start = [Component(1.0, X.mean(axis=0), truth, np.full(6, 0.4))]
     assert model.log_likelihood > dense_em(X, start, 500) - 1e-3
 
 
 @pytest.mark.parametrize("d", [1, 4])
-def test_one_component_without_factors_is_a_diagonal_gaussian(rng, d):
+def test_one_component_without_factors_is_a_diagonal_gaussian(rng, search, d):
     X = 1e3 + rng.standard_normal((50, d)) * rng.uniform(0.1, 10, d)
-    model = amofa.fit(X, n_components=1, n_factors=0)
+    model = amofa.fit(X, search=search, n_components=1, n_factors=0)
     np.testing.assert_allclose(model.means[0], X.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(model.uniquenesses[0], X.var(axis=0), rtol=1e-9)
     assert model.log_likelihood == pytest.approx(-25 * (d * np.log(2 * np.pi * np.e) + np.log(X.var(axis=0)).sum()))
 
 
-def test_with_both_given_the_criterion_does_not_matter(rng):
+def test_with_both_given_the_criterion_does_not_matter(rng, search):
     """All components are there from the start of the last EM, so only the likelihood counts but for where it ends."""
     X, _ = datasets.factor_analysers(rng, 4, [1, 1], [150, 120], distance=8)
-    models = [amofa.fit(X, n_components=2, n_factors=1, criterion=name) for name in ("bic", "aic")]
+    models = [amofa.fit(X, search=search, n_components=2, n_factors=1, criterion=name) for name in ("bic", "aic")]
     np.testing.assert_array_equal(models[0].means, models[1].means)
     assert models[0].log_likelihood == models[1].log_likelihood
 
 
-def test_more_components_or_factors_raise_the_likelihood(rng):
+def test_more_components_or_factors_raise_the_likelihood(rng, search):
     """Nested models: each is grown from the one before."""
     X, _ = blobs(rng)
-    values = [amofa.fit(X, n_components=K, n_factors=1).log_likelihood for K in (1, 2, 3)]
+    values = [amofa.fit(X, search=search, n_components=K, n_factors=1).log_likelihood for K in (1, 2, 3)]
     assert (np.diff(values) > 1).all()
-    values = [amofa.fit(X, n_components=1, n_factors=p).log_likelihood for p in (0, 1, 2)]
+    values = [amofa.fit(X, search=search, n_components=1, n_factors=p).log_likelihood for p in (0, 1, 2)]
     assert (np.diff(values) > 1).all()
 
 
@@ -360,9 +368,9 @@ def test_more_components_or_factors_raise_the_likelihood(rng):
 
 @pytest.mark.parametrize("name", ["example 2", "ten columns", "one column", "heavy tails"])
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_the_models_own_criterion_is_the_least_of_its_history(rng, name, criterion):
+def test_the_models_own_criterion_is_the_least_of_its_history(rng, search, name, criterion):
     X = DATA[name](rng)
-    model = amofa.fit(X, criterion=criterion)
+    model = amofa.fit(X, search=search, criterion=criterion, **NO_PRIOR[search])
     least = min(step.cost for step in model.history)
     got = model.message_length if criterion == "mml" else getattr(model, criterion)(X) / 2
     assert got == pytest.approx(least, rel=1e-9)
@@ -373,10 +381,10 @@ def test_the_models_own_criterion_is_the_least_of_its_history(rng, name, criteri
     assert best.message_length == pytest.approx(model.message_length, rel=1e-9)
 
 
-def test_each_criterion_does_best_by_itself(rng):
+def test_each_criterion_does_best_by_itself(rng, search):
     """No search ends with a model that another search's criterion would have chosen at a smaller cost, by far."""
     X = datasets.example_2(rng)[0]
-    models = {name: amofa.fit(X, criterion=name) for name in ("bic", "aic", "icl")}
+    models = {name: amofa.fit(X, search=search, criterion=name, **NO_PRIOR[search]) for name in ("bic", "aic", "icl")}
     for name, model in models.items():
         for other in models.values():
             assert getattr(model, name)(X) <= getattr(other, name)(X) + 2 * TOL * len(X)
@@ -385,51 +393,51 @@ def test_each_criterion_does_best_by_itself(rng):
 # ---- what it finds ---------------------------------------------------------------------------------------------------
 
 
-def test_one_gaussian_is_one_component(rng):
+def test_one_gaussian_is_one_component(rng, search):
     for d in (1, 2, 5):
-        model = amofa.fit(rng.standard_normal((500, d)), criterion="bic")
+        model = amofa.fit(rng.standard_normal((500, d)), search=search, criterion="bic")
         assert model.n_components == 1
 
 
-def test_the_number_of_factors_of_one_factor_analyser_is_found(rng):
+def test_the_number_of_factors_of_one_factor_analyser_is_found(rng, search):
     X, _ = datasets.factor_analysers(rng, 12, [3], [1000])
-    assert amofa.fit(X, criterion="bic").n_factors.tolist() == [3]
+    assert amofa.fit(X, search=search, criterion="bic").n_factors.tolist() == [3]
 
 
-def test_many_factors_are_found(rng):
+def test_many_factors_are_found(rng, search):
     X, _ = datasets.factor_analysers(rng, 10, [6], [3000])
-    (p,) = amofa.fit(X, criterion="bic", max_components=1).n_factors
+    (p,) = amofa.fit(X, search=search, criterion="bic", max_components=1).n_factors
     assert 6 <= p <= 8
 
 
-def test_factors_are_found_in_few_rows(rng):
+def test_factors_are_found_in_few_rows(rng, search):
     """A single component takes factors though it has fewer rows than parameters."""
     X, _ = datasets.factor_analysers(rng, 50, [2], [20])
-    assert amofa.fit(X).n_factors.min() >= 2
+    assert amofa.fit(X, search=search).n_factors.min() >= 2
 
 
-def test_a_component_of_light_tails_is_split_too(rng):
+def test_a_component_of_light_tails_is_split_too(rng, search):
     """Of two groups that both want a split, one flat and one with a spike, the one farther from a Gaussian is split."""
     flat = -100 + np.concatenate([rng.normal(-3, 1, 4000), rng.normal(3, 1, 4000)])
     peaked = 100 + np.concatenate([rng.normal(0, 0.3, 120), rng.normal(0, 2, 80)])
     X = np.concatenate([flat, peaked])[:, None]
-    model = amofa.fit(X, n_factors=0, max_components=3)
+    model = amofa.fit(X, search=search, n_factors=0, max_components=3)
     np.testing.assert_allclose(np.sort(model.means[:, 0]), [-103, -97, 100], atol=1)
-    assert amofa.fit(X[8000:], n_factors=0).n_components >= 2
+    assert amofa.fit(X[8000:], search=search, n_factors=0).n_components >= 2
 
 
-def test_groups_and_factors_are_found(rng):
+def test_groups_and_factors_are_found(rng, search):
     X, labels = datasets.factor_analysers(rng, 10, [2, 1, 3], [400, 300, 500], distance=8)
-    model = amofa.fit(X, criterion="bic")
+    model = amofa.fit(X, search=search, criterion="bic")
     surplus = model.n_factors - [3, 2, 1]  # by falling weight
     assert ((surplus >= 0) & (surplus <= 1)).all()
     assert (model.predict(X) == np.array([1, 2, 0])[labels]).mean() > 0.99
 
 
-def test_groups_along_an_axis_of_small_variance_are_found(rng):
+def test_groups_along_an_axis_of_small_variance_are_found(rng, search):
     X = rng.standard_normal((600, 2)) * [1e6, 1.0]
     X[300:, 1] += 14
-    model = amofa.fit(X, criterion="bic")
+    model = amofa.fit(X, search=search, criterion="bic")
     assert model.n_components == 2
     labels = model.predict(X)
     assert len(set(labels[:300])) == len(set(labels[300:])) == 1
