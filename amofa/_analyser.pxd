@@ -7,22 +7,37 @@ cdef inline double log_cosh(double x) noexcept nogil:
     return fabs(x) + log1p(exp(-2.0 * fabs(x))) - 0.6931471805599453
 
 
+# What is to be minimised: covariance matrices, or panels of rows that make them, the others NULL.
+cdef struct Problem:
+    Py_ssize_t n_matrices
+    const double *covariances      # (K, d, d)
+    const double *panels           # (M, d)
+    const Py_ssize_t *row_offsets  # (K + 1) covariance k is A_k' A_k, A_k the rows row_offsets[k] .. [k + 1] of panels
+    const double *counts           # (K)
+    const Py_ssize_t *offsets      # (K + 1)
+    const double *floor            # (d)
+    double prior_count
+    const double *prior_scale      # (d)
+
+
 # What is known at one value of the uniquenesses.
 cdef struct Point:
     double cost
     double *log_noise              # (d)
     double *gradient               # (d)  of the cost in log_noise
     double *values                 # (K, d)  eigenvalues of the whitened covariances, falling
-    double *vectors                # (P, d)  their leading eigenvectors
+    double *vectors                # (P, d)  their leading eigenvectors, those with eigenvalues above 1
 
 
 cdef class Solver:
-    cdef Py_ssize_t d, most_matrices, most_factors
+    cdef Py_ssize_t d, most_matrices, most_factors, most_rows
     cdef double[::1] buffer
     cdef Point here, there
-    cdef double *whitened          # (d, d)
-    cdef double *hessian           # (d, d)
+    cdef double *whitened          # (d, d), for panels (most_rows, most_rows)
+    cdef double *hessian           # (d, d), for panels (most_rows, PANEL_BLOCK) columns whitened
+    cdef double *spectrum          # (d), for panels (most_rows)
     cdef double *step              # (d)
+    cdef double *curvature         # (d)
     cdef double *raw               # (d)
     cdef double *work
 
@@ -30,13 +45,26 @@ cdef class Solver:
         self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
         const double *floor, double prior_count, const double *prior_scale, Py_ssize_t max_steps, double tol,
     ) noexcept nogil
-    cdef void evaluate(
-        self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
-        double prior_count, const double *prior_scale, Point *point,
-    ) noexcept nogil
-    cdef void leading(self, double *a, Py_ssize_t p, double *values, double *vectors) noexcept nogil
-    cdef double newton_step(
-        self, Py_ssize_t K, const double *counts, const Py_ssize_t *offsets, const double *floor, double prior_count,
-        const double *prior_scale,
-    ) noexcept nogil
     cdef void set_loadings(self, Py_ssize_t K, const Py_ssize_t *offsets, double *loadings) noexcept nogil
+
+    cdef Problem checked_problem(
+        self, Py_ssize_t K, const double[::1] counts, const Py_ssize_t[::1] offsets, const double[::1] floor,
+        double prior_count, const double[::1] prior_scale, const double[::1] uniquenesses,
+        const double[:, ::1] loadings, const double[:, ::1] spectra)
+    cdef double run(
+        self, const Problem *problem, double[::1] uniquenesses, double[:, ::1] loadings, double[:, ::1] spectra,
+        Py_ssize_t max_steps, double tol,
+    ) except? -1
+    cdef double search(self, const Problem *problem, Py_ssize_t max_steps, double tol) noexcept nogil
+    cdef bint move(self, const Problem *problem, double promised) noexcept nogil
+    cdef void evaluate(self, const Problem *problem, Point *point) noexcept nogil
+    cdef double whiten_matrix(self, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil
+    cdef double whiten_panel(self, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil
+    cdef bint decompose(self, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil
+    cdef void panel_vectors(
+        self, const Problem *problem, Py_ssize_t k, Py_ssize_t p, const double *values, double *vectors) noexcept nogil
+    cdef Py_ssize_t n_active(self, const Point *point, const Py_ssize_t *offsets, Py_ssize_t k) noexcept nogil
+    cdef double newton_step(self, const Problem *problem) noexcept nogil
+    cdef void dense_step(self, const Problem *problem) noexcept nogil
+    cdef void diagonal_step(self, const Problem *problem) noexcept nogil
+    cdef bint is_held(self, const Problem *problem, Py_ssize_t j) noexcept nogil

@@ -2,10 +2,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 class Solver:
-    def __init__(self, n_features: int, n_matrices: int = 1, n_factors: int = -1) -> None: ...
+    def __init__(self, n_features: int, n_matrices: int = 1, n_factors: int = -1, n_rows: int = -1) -> None: ...
     def solve(
         self,
         covariances: NDArray[np.float64],
+        counts: NDArray[np.float64],
+        offsets: NDArray[np.intp],
+        floor: NDArray[np.float64],
+        prior_count: float,
+        prior_scale: NDArray[np.float64],
+        uniquenesses: NDArray[np.float64],
+        loadings: NDArray[np.float64],
+        spectra: NDArray[np.float64],
+        max_steps: int,
+        tol: float,
+    ) -> float: ...
+    def solve_panels(
+        self,
+        panels: NDArray[np.float64],
+        row_offsets: NDArray[np.intp],
         counts: NDArray[np.float64],
         offsets: NDArray[np.intp],
         floor: NDArray[np.float64],

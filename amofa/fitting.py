@@ -245,10 +245,10 @@ def _variances(name: str, values: Any, d: int) -> FloatArray:
     given = np.asarray(values)
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {given.dtype}")
-    variances = np.ascontiguousarray(given, dtype=np.float64)
-    if variances.shape != (d,):
+    if given.shape != (d,):
         alternative = "one number, or " if name == "noise_floor" else ""
-        raise ValueError(f"{name} has shape {variances.shape}; pass {alternative}one for each of {d} columns")
+        raise ValueError(f"{name} has shape {given.shape}; pass {alternative}one for each of {d} columns")
+    variances = np.ascontiguousarray(given, dtype=np.float64)
     if not (np.isfinite(variances) & (variances > 0)).all():
         j = int(np.argmin(np.isfinite(variances) & (variances > 0)))
         raise ValueError(f"{name} must be positive and finite, got {variances[j]} for column {j}")
@@ -274,11 +274,13 @@ def _options(search: Any, criterion: Any, noise: Any, prior_rows: Any) -> _Optio
             raise ValueError("criterion='evidence' needs search='thorough'; the paper's search has criterion='mml'")
         if prior_rows is not None:
             raise ValueError("prior_rows needs search='thorough'; the paper's search has no prior")
-        return _Options(search, _choice("criterion", criterion or "mml", tuple(CRITERIA)), noise, 0.0)
+        return _Options(
+            search, _choice("criterion", "mml" if criterion is None else criterion, tuple(CRITERIA)), noise, 0.0
+        )
     criterion = _choice("criterion", EVIDENCE if criterion is None else criterion, (EVIDENCE, *CRITERIA))
     if prior_rows is None:
         return _Options(search, criterion, noise, _PRIOR_ROWS)
-    if prior_rows == 0:
+    if prior_rows == 0 and not isinstance(prior_rows, bool | np.bool_):
         return _Options(search, criterion, noise, 0.0)
     return _Options(search, criterion, noise, _positive_number("prior_rows", prior_rows))
 

@@ -13,6 +13,7 @@ from amofa.exact_em import Problem, Solution, exact_em
 from amofa.history import Step
 from amofa.limits import Limits
 from amofa.merges import merge_candidates
+from amofa.moves import merge_coincident
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import layers, parts, split_masks
@@ -30,6 +31,8 @@ _MOST_TRIALS = 3
 _LEAST_GAIN = 1e-3
 # A component is taken as unchanged while its count and mean move by less than these: relative, standard deviations.
 _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
+# A component that was asked for is one only if it has more than this share of the average row's weight.
+_LEAST_SHARE_OF_A_ROW = 0.5
 # EM of the chosen model may take this many times max_iter.
 REFINEMENT = 20
 
@@ -94,14 +97,30 @@ class _Search:
         found.sort(key=lambda i: -self.locals[i].gain)
         paying = [i for i in found if self.locals[i].gain > 0][:room]
         trials = [paying] if len(paying) > 1 else []
-        trials += [[i] for i in found[:_MOST_TRIALS]]
         forced = self.limits.n_components is not None
+        trials += [[i] for i in (found if forced else found[:_MOST_TRIALS])]
         for chosen in trials:
             gain = self.locals[chosen[0]].gain
             if gain < -_HOPELESS * self.samples.total_weight and not forced:
                 break
-            if self.try_split(chosen, forced=forced and chosen == trials[-1]):
+            if self.try_split(chosen, forced=forced):
                 return True
+        return forced and self.halve()
+
+    def halve(self) -> bool:
+        """Where a component must be made and no local fit holds: part the rows of one, the heaviest first."""
+        responsibilities = self.samples.responsibilities(self.current.parameters)
+        for k in np.argsort(-self.current.parameters.weights, kind="stable").tolist():
+            whole = self.local_whole(self.current.parameters.component(k), responsibilities[k])
+            if whole is None:
+                continue
+            local, solution = whole
+            for start in self.starts(local, solution):
+                weight = self.current.parameters.weights[k]
+                first, second = (c._replace(weight=c.weight * weight) for c in start.components())
+                self.locals[k] = replace(self.locals[k], children=(first, second))
+                if self.try_split([k], forced=True):
+                    return True
         return False
 
     def merge(self) -> bool:
@@ -170,12 +189,20 @@ class _Search:
                 components.append(children[0])
                 added.append(children[1])
         fit = self.fit(Parameters.from_components([*components, *added]))
-        more = fit.n_components > self.current.n_components
-        accepted = fit.cost < self.current.cost - _LEAST_GAIN or (forced and more)
+        if forced:
+            accepted = self.holds(fit)
+        else:
+            accepted = fit.cost < self.current.cost - _LEAST_GAIN
         self.record("split", chosen[0] if len(chosen) == 1 else -1, fit, accepted=accepted)
         if accepted:
             self.current = fit
         return accepted
+
+    def holds(self, fit: Solution) -> bool:
+        """Whether components that had to be made have rows and differ."""
+        parameters = fit.parameters
+        least = _LEAST_SHARE_OF_A_ROW / self.samples.n_rows
+        return parameters.weights.min() >= least and merge_coincident(parameters) is parameters
 
     def local_splits(self) -> list[_Local]:
         """The best local split of each component; those of components that have not changed are known already."""
@@ -186,24 +213,27 @@ class _Search:
             result.append(known or self.local_split(component, responsibilities[k]))
         return result
 
-    def local_split(self, component: Component, responsibilities: FloatArray) -> _Local:
-        component = component._replace(
-            mean=component.mean.copy(), loadings=component.loadings.copy(), uniquenesses=component.uniquenesses.copy()
-        )
+    def local_whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Solution] | None:
+        """The rows of a component and its fit to them; None where there are none to part."""
         weights = self.samples.weights
         least = _LEAST_RESPONSIBILITY if weights is None else _LEAST_RESPONSIBILITY * weights
         rows = np.flatnonzero(responsibilities > least)
         if len(rows) < 2:
-            return _Local(component, -np.inf, None, 0)
+            return None
         local = self.samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
-        whole = exact_em(
-            local, Parameters.from_components([component]), self.problem, self.solver, 1, choose_at_end=False
+        one = Parameters.from_components([component])
+        return local, exact_em(local, one, self.problem, self.solver, 1, choose_at_end=False)
+
+    def local_split(self, component: Component, responsibilities: FloatArray) -> _Local:
+        component = component._replace(
+            mean=component.mean.copy(), loadings=component.loadings.copy(), uniquenesses=component.uniquenesses.copy()
         )
-        x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
-        weights = np.ascontiguousarray(responsibilities[rows])
+        found = self.local_whole(component, responsibilities)
+        if found is None:
+            return _Local(component, -np.inf, None, 0)
+        local, whole = found
         fits = [
-            self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3))
-            for start in self.starts(x, weights, whole)
+            self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3)) for start in self.starts(local, whole)
         ]
         n_iter = sum(fit.n_iter for fit in fits)
         fits = _finalists(fits, _LOCAL_FINALISTS)
@@ -221,8 +251,10 @@ class _Search:
         first, second = (c._replace(weight=c.weight * component.weight) for c in ordered)
         return _Local(component, whole.cost - fit.cost, (first, second), n_iter)
 
-    def starts(self, x: FloatArray, weights: FloatArray, whole: Solution) -> list[Parameters]:
+    def starts(self, local: Samples, whole: Solution) -> list[Parameters]:
         """Pairs of components to start a local fit from."""
+        x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
+        weights = np.ones(local.n_rows) if local.weights is None else local.weights
         masks = split_masks(x, weights, whole.means[0], whole.spreads[0])
         plain, problem = [], self.problem
         for mask in masks.all:

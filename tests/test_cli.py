@@ -168,7 +168,7 @@ def test_fit_json(run, rows):
     assert values["log_likelihood"] == model.log_likelihood
     assert values["n_parameters"] == model.n_parameters
     assert values["converged"] is True
-    assert values["criterion"] == "mml"
+    assert values["criterion"] == "evidence"
     assert values["n_samples"] == 300
     assert values["columns"] == ["x", "y"]
     assert values["output"] == "out.npz"
@@ -258,7 +258,7 @@ def test_columns_with_commas_in_their_names(run):
 
 def test_warnings_are_lines_on_standard_error(capsys, rows):
     np.save("rows.npy", np.column_stack([rows, np.ones(300)]))
-    assert cli.main(["fit", "rows.npy", "--max-iter", "1", "--json"]) == 0
+    assert cli.main(["fit", "rows.npy", "--search", "paper", "--max-iter", "1", "--json"]) == 0
     out, err = capsys.readouterr()
     strict_json(out)
     assert [line.startswith("amofa: warning: ") for line in err.splitlines()] == [True] * 2

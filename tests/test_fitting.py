@@ -538,9 +538,9 @@ def test_a_noise_floor_of_each_column_holds_for_constant_columns(rng, search):
 
 
 def test_em_that_does_not_converge_is_told(rng, search):
-    """A tolerance that is next to nothing, and few iterations."""
-    X, _ = datasets.factor_analysers(rng, 10, [2, 1], [300, 200], distance=2)
-    model, messages = caught(X, search=search, tol=1e-13, max_iter=1, n_components=2, n_factors=1)
+    """Two overlapping groups, a tolerance that is next to nothing, and few iterations."""
+    X, _ = datasets.gaussians(rng, [300, 100], [(0.0, 0.0), (1.5, 1.5)], [np.eye(2)] * 2)
+    model, messages = caught(X, search=search, tol=1e-13, max_iter=1, n_components=2, n_factors=0)
     assert messages == ["EM of the chosen model did not converge within 20 x max_iter=1 iterations; allow more"]
     assert not model.converged
     check_model(model, X)

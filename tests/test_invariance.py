@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 import amofa
 
-CRITERIA = ("mml", "bic", "aic", "icl")
+# Each search with each of its criteria.
+CHOICES = [("thorough", c) for c in ("evidence", "bic", "aic", "icl")] + [
+    ("paper", c) for c in ("mml", "bic", "aic", "icl")
+]
+SOME_CHOICES = [("thorough", "evidence"), ("thorough", "bic"), ("paper", "mml"), ("paper", "bic")]
+
+
+def choices(pairs):
+    """Options of a fit, one set for each pair of a search and a criterion."""
+    made = [pytest.param({"search": s, "criterion": c}, id=f"{s}-{c}") for s, c in pairs]
+    return pytest.mark.parametrize("choice", made)
 
 
 def close(rng, d):
@@ -32,6 +42,11 @@ SETS = {
     "example 1": lambda rng: datasets.example_1(rng)[0],
     "example 2": lambda rng: datasets.example_2(rng)[0],
 }
+
+
+@pytest.fixture(params=["thorough", "paper"])
+def search(request):
+    return request.param
 
 
 @pytest.fixture(params=SETS)
@@ -60,16 +75,16 @@ def check_invariant(X, Y, **options):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_a_shift_by_a_million_standard_deviations(rows, sign):
+def test_a_shift_by_a_million_standard_deviations(rows, search, sign):
     shift = sign * 1e6 * rows.std(axis=0)
-    a, b = check_invariant(rows, rows + shift)
+    a, b = check_invariant(rows, rows + shift, search=search)
     np.testing.assert_allclose(b.means - shift, a.means, atol=1e-6 * rows.std())
     assert b.log_likelihood == pytest.approx(a.log_likelihood, rel=1e-6)
 
 
 @pytest.mark.parametrize("unit", [1e-140, 1e-8, 1e8, 1e140])
-def test_the_unit_of_all_columns(rows, unit):
-    a, b = check_invariant(rows, rows * unit)
+def test_the_unit_of_all_columns(rows, search, unit):
+    a, b = check_invariant(rows, rows * unit, search=search)
     np.testing.assert_allclose(b.means, a.means * unit, atol=1e-7 * unit)
     np.testing.assert_allclose(b.uniquenesses, a.uniquenesses * unit**2, rtol=1e-5)
     jacobian = rows.size * np.log(unit)
@@ -77,17 +92,17 @@ def test_the_unit_of_all_columns(rows, unit):
     assert b.message_length == pytest.approx(a.message_length + jacobian, rel=1e-8)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_the_unit_of_every_column(rng, rows, criterion):
+@choices(CHOICES)
+def test_the_unit_of_every_column(rng, rows, choice):
     units = 10.0 ** rng.uniform(-8, 8, rows.shape[1])
-    a, b = check_invariant(rows, rows * units, criterion=criterion)
+    a, b = check_invariant(rows, rows * units, **choice)
     np.testing.assert_allclose(b.means / units, a.means, atol=1e-7)
 
 
-def test_mirrored_columns(rng, rows):
+def test_mirrored_columns(rng, rows, search):
     signs = rng.choice([-1.0, 1.0], rows.shape[1])
     for s in (signs, -signs):
-        a, b = check_invariant(rows, rows * s)
+        a, b = check_invariant(rows, rows * s, search=search)
         np.testing.assert_allclose(b.means * s, a.means, atol=1e-7)
 
 
@@ -98,63 +113,65 @@ def test_mirrored_columns(rng, rows):
     units=st.lists(st.floats(-8, 8), min_size=10, max_size=10),
     shifts=st.lists(st.floats(-1e4, 1e4), min_size=10, max_size=10),
     signs=st.lists(st.sampled_from([-1.0, 1.0]), min_size=10, max_size=10),
-    criterion=st.sampled_from(CRITERIA),
+    choice=st.sampled_from(CHOICES),
 )
-def test_any_unit_and_origin_of_every_column(seed, d, units, shifts, signs, criterion):
+def test_any_unit_and_origin_of_every_column(seed, d, units, shifts, signs, choice):
     X = close(np.random.default_rng(seed), d)
     units = np.array(signs[:d]) * 10.0 ** np.array(units[:d])
-    check_invariant(X, (X + np.array(shifts[:d])) * units, criterion=criterion)
+    options = dict(zip(("search", "criterion"), choice, strict=True))
+    check_invariant(X, (X + np.array(shifts[:d])) * units, **options)
 
 
 # ---- order -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_the_order_of_the_rows(rng, rows, criterion):
+@choices(CHOICES)
+def test_the_order_of_the_rows(rng, rows, choice):
     order = rng.permutation(len(rows))
-    a, b = amofa.fit(rows, criterion=criterion), amofa.fit(rows[order], criterion=criterion)
+    a, b = amofa.fit(rows, **choice), amofa.fit(rows[order], **choice)
     check_same(a, b, rows, rows)
     np.testing.assert_allclose(b.means, a.means, atol=1e-7)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_the_order_of_the_columns(rng, rows, criterion):
+@choices(CHOICES)
+def test_the_order_of_the_columns(rng, rows, choice):
     for order in (rng.permutation(rows.shape[1]), np.arange(rows.shape[1])[::-1]):
-        a, b = check_invariant(rows, rows[:, order], criterion=criterion)
+        a, b = check_invariant(rows, rows[:, order], **choice)
         np.testing.assert_allclose(b.means, a.means[:, order], atol=1e-7)
         np.testing.assert_allclose(b.uniquenesses, a.uniquenesses[:, order], atol=1e-7)
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from([2, 5, 10]), criterion=st.sampled_from(CRITERIA))
-def test_any_order_of_rows_and_columns(seed, d, criterion):
+@given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from([2, 5, 10]), choice=st.sampled_from(CHOICES))
+def test_any_order_of_rows_and_columns(seed, d, choice):
     rng = np.random.default_rng(seed)
     X = close(rng, d)
     rows, columns = rng.permutation(len(X)), rng.permutation(d)
-    a, b = amofa.fit(X, criterion=criterion), amofa.fit(X[rows][:, columns], criterion=criterion)
+    options = dict(zip(("search", "criterion"), choice, strict=True))
+    a, b = amofa.fit(X, **options), amofa.fit(X[rows][:, columns], **options)
     check_same(a, b, X, X[:, columns])
 
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
 
 
-def test_single_precision(rows):
-    a, b = amofa.fit(rows), amofa.fit(rows.astype(np.float32))
+def test_single_precision(rows, search):
+    a, b = amofa.fit(rows, search=search), amofa.fit(rows.astype(np.float32), search=search)
     assert a.history == b.history
     np.testing.assert_array_equal(b.means, a.means)
     np.testing.assert_array_equal(b.predict(rows.astype(np.float32)), a.predict(rows))
 
 
-def test_fortran_order(rows):
-    a, b = amofa.fit(rows), amofa.fit(np.asfortranarray(rows))
+def test_fortran_order(rows, search):
+    a, b = amofa.fit(rows, search=search), amofa.fit(np.asfortranarray(rows), search=search)
     assert a.history == b.history
     np.testing.assert_array_equal(b.means, a.means)
     np.testing.assert_array_equal(b.predict(np.asfortranarray(rows)), a.predict(rows))
 
 
-def test_rounding_to_single_precision_moves_no_group(rng):
+def test_rounding_to_single_precision_moves_no_group(rng, search):
     X, _ = datasets.factor_analysers(rng, 5, [1, 1], [200, 100], distance=12)
-    double, single = amofa.fit(X), amofa.fit(X.astype(np.float32))
+    double, single = amofa.fit(X, search=search), amofa.fit(X.astype(np.float32), search=search)
     assert double.n_factors.tolist() == single.n_factors.tolist()
     np.testing.assert_array_equal(double.predict(X), single.predict(X))
 
@@ -162,37 +179,38 @@ def test_rounding_to_single_precision_moves_no_group(rng):
 # ---- sample weights --------------------------------------------------------------------------------------------------
 
 
-def test_weights_of_one_are_no_weights(rows):
-    a, b = amofa.fit(rows), amofa.fit(rows, sample_weight=np.ones(len(rows)))
+def test_weights_of_one_are_no_weights(rows, search):
+    a, b = amofa.fit(rows, search=search), amofa.fit(rows, search=search, sample_weight=np.ones(len(rows)))
     check_same(a, b, rows, rows)
     assert b.log_likelihood == pytest.approx(a.log_likelihood, rel=1e-10)
     assert b.message_length == pytest.approx(a.message_length, rel=1e-10)
 
 
-def test_weights_of_two_are_rows_twice(rows):
-    a = amofa.fit(np.repeat(rows, 2, axis=0), criterion="bic")
-    b = amofa.fit(rows, criterion="bic", sample_weight=np.full(len(rows), 2))
+def test_weights_of_two_are_rows_twice(rows, search):
+    a = amofa.fit(np.repeat(rows, 2, axis=0), search=search, criterion="bic")
+    b = amofa.fit(rows, search=search, criterion="bic", sample_weight=np.full(len(rows), 2))
     check_same(a, b, rows, rows)
     assert b.message_length == pytest.approx(a.message_length, rel=1e-9)
 
 
-@pytest.mark.parametrize("criterion", ["mml", "bic"])
-def test_whole_weights_are_repeated_rows(rng, rows, criterion):
+@choices(SOME_CHOICES)
+def test_whole_weights_are_repeated_rows(rng, rows, choice):
     counts = rng.integers(0, 4, len(rows))
-    a = amofa.fit(np.repeat(rows, counts, axis=0), criterion=criterion)
-    b = amofa.fit(rows, criterion=criterion, sample_weight=counts)
+    a = amofa.fit(np.repeat(rows, counts, axis=0), **choice)
+    b = amofa.fit(rows, **choice, sample_weight=counts)
     check_same(a, b, rows, rows)
     assert b.n_samples == a.n_samples == counts.sum()
     assert b.log_likelihood == pytest.approx(a.log_likelihood, rel=1e-9)
 
 
-def test_rows_of_weight_zero_are_absent(rng, rows):
+def test_rows_of_weight_zero_are_absent(rng, rows, search):
     """Wherever they are, and however far away."""
     w = rng.uniform(0.5, 2, len(rows))
     w[rng.random(len(rows)) < 0.3] = 0
     X = rows.copy()
     X[w == 0] *= 1e30
-    a, b = amofa.fit(rows[w > 0], sample_weight=w[w > 0]), amofa.fit(X, sample_weight=w)
+    a = amofa.fit(rows[w > 0], search=search, sample_weight=w[w > 0])
+    b = amofa.fit(X, search=search, sample_weight=w)
     assert a.history == b.history
     np.testing.assert_array_equal(b.means, a.means)
     np.testing.assert_array_equal(b.uniquenesses, a.uniquenesses)
@@ -208,8 +226,9 @@ def test_columns_that_vary_only_in_rows_of_weight_zero_are_constant(rng):
 
 
 @pytest.mark.parametrize("options", [{"n_components": 3}, {"n_factors": 1}, {"n_components": 2, "n_factors": 1}])
-def test_under_limits_too(rng, rows, options):
+def test_under_limits_too(rng, rows, search, options):
     d = rows.shape[1]
     order, units = rng.permutation(d), 10.0 ** rng.uniform(-8, 8, d)
+    options = {"search": search, **options}
     a, b = amofa.fit(rows, **options), amofa.fit((rows * units)[::-1, order], **options)
     check_same(a, b, rows, (rows * units)[:, order])
