@@ -26,7 +26,8 @@ class Prior:
     """What is known of uniquenesses before seeing a component's rows, in the search's coordinates.
 
     The log of each has a hyperbolic secant prior, density proportional to 1 / cosh(log(psi / scale) / 2)^count: about
-    scale it is worth ``count`` / 2 rows, far from it a power of psi, the same for all units. Each is at least ``floor``.
+    scale it is worth ``count`` / 2 rows, far from it a power of psi, the same for all units. Each is at least
+    ``floor``.
 
     Attributes
     ----------

@@ -16,9 +16,11 @@ from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.samples import Samples
 
 # A component of fewer rows than this has no spread of its own.
-LEAST_ROWS = 2.0
+LEAST_ROWS = 1.5
 # In a wide table rows of a smaller share of a component's weight add nothing to its second moments.
 LEAST_SHARE = 1e-14
+# At its end EM chooses numbers of factors anew so often at most: two choices may follow each other for ever.
+_MOST_ROUNDS = 5
 # The rate of convergence is believed up to this: beyond it the gain that is left is not extrapolated.
 _SLOWEST_RATE = 0.99
 
@@ -279,7 +281,7 @@ def exact_em(
     tolerance = problem.tol * samples.total_weight
     state = make_pass(samples, start, problem, solver)
     previous = gain = np.inf
-    settled = False
+    settled, rounds = False, 0
     for iteration in range(max_iter):
         penalised = state.expect()
         weakest = int(np.argmin(state.counts))
@@ -290,11 +292,12 @@ def exact_em(
         earlier, gain = gain, previous - penalised
         previous = penalised
         converged = _gain_left(gain, earlier) < tolerance
-        if converged and (settled or not choose_at_end):
+        if converged and (settled or not choose_at_end or rounds == _MOST_ROUNDS):
             return solution(state, penalised, iteration + 1, converged=True)
         if not (converged or iteration in choose_at):
             state.maximize()
             continue
+        rounds += converged
         new = chosen(state)
         settled = converged and new.n_factors == state.parameters.n_factors
         if new.n_factors != state.parameters.n_factors:

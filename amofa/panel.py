@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from amofa._analyser import Solver
 from amofa.analyser import MOST_STEPS, TOLERANCE, Prior
 from amofa.parameters import FloatArray
-
-# As in the compiled core: largest step in a log uniqueness, share of the promised decrease to be kept, halvings.
-_LONGEST_STEP = 2.0
-_SUFFICIENT = 1e-4
-_MOST_HALVINGS = 6
-# Relative ridge of the diagonal Hessian.
-_RIDGE = 1e-3
 
 
 class Panel:
@@ -67,30 +60,13 @@ class Panel:
         return found.cost, found.uniquenesses, found.loadings[0], found.spectra[0]
 
 
-@dataclass(frozen=True)
-class _Point:
-    """What is known at one value of the log uniquenesses; see `Solver` of the compiled core."""
+class PanelFit(NamedTuple):
+    """Analysers of several panels with the same uniquenesses; see `amofa._analyser.Solver.solve_panels`."""
 
-    log_noise: FloatArray  # (d,)
     cost: float
-    gradient: FloatArray  # (d,)
-    curvature: FloatArray  # (d,) diagonal of the approximate Hessian
-    spectra: list[FloatArray]  # eigenvalues of the whitened second moments, falling
-    vectors: list[FloatArray]  # their leading eigenvectors, (p, d)
-
-    @property
-    def uniquenesses(self) -> FloatArray:
-        noise: FloatArray = np.exp(self.log_noise)
-        return noise
-
-    @property
-    def loadings(self) -> list[FloatArray]:
-        """Lambda' = (l - 1)^1/2 u Psi^1/2, one row per factor."""
-        scale = np.exp(0.5 * self.log_noise)
-        return [
-            np.sqrt(np.maximum(values[: len(u), None] - 1.0, 0.0)) * u * scale
-            for values, u in zip(self.spectra, self.vectors, strict=True)
-        ]
+    uniquenesses: FloatArray  # (d,)
+    loadings: list[FloatArray]  # (p_k, d) each
+    spectra: FloatArray  # (K, d)
 
 
 def solve_panels(
@@ -101,53 +77,25 @@ def solve_panels(
     prior: Prior,
     max_steps: int,
     tol: float,
-) -> _Point:
-    """Uniquenesses, shared by all panels, and loadings that lower the cost of `amofa._analyser.Solver.solve`.
-
-    The Newton step has the diagonal of the Hessian alone, which is nearly all of it where columns are many.
-    """
-    lowest = np.log(prior.floor)
-    here = _evaluate(panels, counts, n_factors, np.maximum(np.log(uniquenesses), lowest), prior)
-    for _ in range(max_steps):
-        step = np.clip(-here.gradient / here.curvature, -_LONGEST_STEP, _LONGEST_STEP)
-        step = np.maximum(here.log_noise + step, lowest) - here.log_noise
-        promised = -float(step @ here.gradient)
-        if not promised > tol:
-            break
-        for halving in range(_MOST_HALVINGS):
-            share = 0.25**halving
-            there = _evaluate(panels, counts, n_factors, here.log_noise + share * step, prior)
-            if there.cost <= here.cost - _SUFFICIENT * share * promised:
-                break
-        else:
-            break
-        here = there
-    return here
-
-
-def _evaluate(
-    panels: Sequence[Panel], counts: Sequence[float], n_factors: Sequence[int], log_noise: FloatArray, prior: Prior
-) -> _Point:
-    cost = prior.cost(np.exp(log_noise))
-    tail = np.tanh(0.5 * (log_noise - np.log(prior.scale)))
-    gradient = 0.5 * prior.count * tail
-    curvature = 0.25 * prior.count * (1.0 - tail**2)
-    spectra, vectors = [], []
-    for panel, count, p in zip(panels, counts, n_factors, strict=True):
-        values, axes = panel.scaled(np.exp(-0.5 * log_noise)).axes()
-        spectrum = np.zeros(max(len(values), p + 1))
-        spectrum[: len(values)] = values
-        u = np.zeros((p, len(log_noise)))
-        u[: min(p, len(axes))] = axes[:p]
-        excess = np.maximum(spectrum[:p] - 1.0, 0.0)
-        gains = excess - np.log1p(excess)
-        variances = panel.variances * np.exp(-log_noise)
-        cost += count / 2 * float(log_noise.sum() + variances.sum() - gains.sum())
-        gradient = gradient + count / 2 * (1.0 + excess @ u**2 - variances)
-        curvature = curvature + count / 2 * (1.0 - (excess > 0) @ u**2) ** 2
-        spectra.append(spectrum)
-        vectors.append(u)
-    if not np.isfinite(cost):
-        raise FloatingPointError("second moments are not finite")
-    curvature += _RIDGE * curvature.max()
-    return _Point(log_noise, cost, gradient, curvature, spectra, vectors)
+) -> PanelFit:
+    """Uniquenesses, shared by all panels, and loadings that lower the cost, from the uniquenesses given."""
+    d, K = len(uniquenesses), len(panels)
+    lengths = [len(panel.rows) for panel in panels]
+    offsets = np.concatenate([[0], np.cumsum(n_factors)]).astype(np.intp)
+    found, loadings, spectra = uniquenesses.copy(), np.zeros((int(offsets[-1]), d)), np.zeros((K, d))
+    solver = Solver(d, K, int(offsets[-1]), max(lengths))
+    cost = solver.solve_panels(
+        np.concatenate([panel.rows for panel in panels]),
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp),
+        np.asarray(counts, dtype=np.float64),
+        offsets,
+        prior.floor,
+        prior.count,
+        prior.scale,
+        found,
+        loadings,
+        spectra,
+        max_steps,
+        tol,
+    )
+    return PanelFit(cost, found, np.split(loadings, offsets[1:-1]), spectra)

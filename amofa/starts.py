@@ -16,8 +16,8 @@ from amofa.parameters import Component, FloatArray, Parameters
 _MOST_AXES = 64
 # Planes at right angles to so many leading axes, and to the last, through the mean.
 _LEADING_AXES = 3
-# A part has at least so many rows.
-_LEAST_PART = 3.0
+# A part has at least so many rows: between whole numbers, so that no rounding decides.
+_LEAST_PART = 2.5
 # Variances of parts are at least this share of the whole's, lest ties count for everything.
 _LEAST_VARIANCE = 1e-4
 
@@ -48,9 +48,9 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
     -------
     Masks
         Of (n,) bool. The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of
-        different ones (the best axis); the best cut of a column; planes through the mean across the leading axes and the minor one, since strips
-        longer than they are apart differ in that alone; and the inner and outer half of the rows, for groups of the
-        same centre.
+        different ones (the best axis); the best cut of a column; planes through the mean across the leading axes and
+        the minor one, since strips longer than they are apart differ in that alone; and the inner and outer half of
+        the rows, for groups of the same centre.
     """
     values, vectors = spread.axes()
     used = np.flatnonzero(values > 0)

@@ -35,6 +35,8 @@ _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
 _LEAST_SHARE_OF_A_ROW = 0.5
 # EM of the chosen model may take this many times max_iter.
 REFINEMENT = 20
+# and has this share of the tolerance.
+_REFINED = 1e-5
 
 
 def thorough_search(samples: Samples, problem: Problem, limits: Limits) -> tuple[Solution, list[Step]]:
@@ -133,7 +135,7 @@ class _Search:
             components = self.current.parameters.components()
             kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
             fit = self.fit(Parameters.from_components([*kept, pair.merged]))
-            accepted = fit.cost < self.current.cost - _LEAST_GAIN
+            accepted = bool(fit.cost < self.current.cost - _LEAST_GAIN)
             self.record("merge", pair.first, fit, accepted=accepted)
             if accepted:
                 self.current = fit
@@ -156,17 +158,21 @@ class _Search:
         self.record("factor", -1, self.current, accepted=True)
 
     def refine(self) -> None:
-        """Go on with EM where it met the limit of iterations before the tolerance."""
-        if not self.current.converged:
-            refined = exact_em(
-                self.samples,
-                self.current.parameters,
-                self.problem,
-                self.solver,
-                REFINEMENT * self.problem.max_iter,
-                choose_at_end=not isinstance(self.limits.n_factors, tuple),
-            )
-            self.record("refine", -1, refined, accepted=True)
+        """EM of the chosen model to a tolerance at which no user sees where it ended."""
+        problem = replace(self.problem, tol=_REFINED * self.problem.tol)
+        given = isinstance(self.limits.n_factors, tuple)
+        refined = exact_em(
+            self.samples,
+            self.current.parameters,
+            problem,
+            self.solver,
+            REFINEMENT * problem.max_iter,
+            choose_at_end=not given,
+        )
+        # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
+        accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
+        self.record("refine", -1, refined, accepted=accepted)
+        if accepted:
             self.current = refined
 
     # -- splits --
@@ -189,10 +195,7 @@ class _Search:
                 components.append(children[0])
                 added.append(children[1])
         fit = self.fit(Parameters.from_components([*components, *added]))
-        if forced:
-            accepted = self.holds(fit)
-        else:
-            accepted = fit.cost < self.current.cost - _LEAST_GAIN
+        accepted = self.holds(fit) if forced else bool(fit.cost < self.current.cost - _LEAST_GAIN)
         self.record("split", chosen[0] if len(chosen) == 1 else -1, fit, accepted=accepted)
         if accepted:
             self.current = fit
@@ -202,7 +205,7 @@ class _Search:
         """Whether components that had to be made have rows and differ."""
         parameters = fit.parameters
         least = _LEAST_SHARE_OF_A_ROW / self.samples.n_rows
-        return parameters.weights.min() >= least and merge_coincident(parameters) is parameters
+        return bool(parameters.weights.min() >= least) and merge_coincident(parameters) is parameters
 
     def local_splits(self) -> list[_Local]:
         """The best local split of each component; those of components that have not changed are known already."""
@@ -292,7 +295,7 @@ class _Search:
                 message_length=length.cost(fit.log_likelihood, 0.0, weights),
                 log_likelihood=fit.log_likelihood,
                 n_iter=fit.n_iter,
-                accepted=accepted,
+                accepted=bool(accepted),
             )
         )
 
