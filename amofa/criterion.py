@@ -163,7 +163,7 @@ def diagonal_of_cholesky(gram: FloatArray) -> FloatArray:
 
 
 class Evidence:
-    """Minus the log evidence by Laplace's method, with priors of the weight of one row (docs/criterion.md).
+    """Minus the log evidence by Laplace's method, with weak priors (docs/criterion.md).
 
     A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading or a weight 1/2 log N; a uniqueness what
     Laplace's method gives with its prior. Columns have the unit of their standard deviation over all rows.

@@ -86,7 +86,8 @@ def fit(
         Variances about which the prior of uniquenesses is centred, and of which `noise_floor` is a share, in the
         columns' own units; the columns' variances in X where not given. A classifier passes those of all its classes.
     prior_rows : float, optional
-        How many rows this prior is worth, twice over near its centre; 4 where not given, 0 for none. "thorough" only.
+        Strength of this prior: near its centre it is worth half as many rows; 4 where not given, 0 for none. "thorough"
+        only.
     sample_weight : (n,) array-like, optional
         How often each row counts; a row of weight 0 is as good as absent. N in the criterion is their sum.
     max_components, max_factors : int, optional
