@@ -227,7 +227,7 @@ def test_auto_noise_is_the_cheapest(rng):
     assert len(set(costs.values())) == 3
     same = amofa.fit(x, noise=best)
     np.testing.assert_array_equal(auto.uniquenesses, same.uniquenesses)
-    assert min(step.cost for step in accepted(auto)) == costs[best]
+    assert min(step.cost for step in accepted(auto)) == pytest.approx(costs[best], abs=1e-3)
 
 
 # ---- the history -----------------------------------------------------------------------------------------------------
@@ -243,7 +243,9 @@ def test_accepted_costs_fall(rng, data):
     }[data]()
     model = amofa.fit(x)
     steps = accepted(model)
-    assert all(after.cost < before.cost for before, after in pairwise(steps))
+    # Moves must pay; more EM of the same model may raise its price by a thousandth of a nat.
+    allowed = {"refine": 1e-3}
+    assert all(after.cost < before.cost + allowed.get(after.action, 0.0) for before, after in pairwise(steps))
     assert model.history[0].action == "start"
     assert {step.action for step in model.history} <= {"start", "split", "merge", "refine"}
     assert sorted(steps[-1].n_factors) == sorted(model.n_factors.tolist())
