@@ -1,8 +1,10 @@
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
+@disjoint_base
 class Solver:
-    def __init__(self, n_features: int, n_matrices: int = 1, n_factors: int = -1, n_rows: int = -1) -> None: ...
+    def __new__(cls, n_features: int, n_matrices: int = 1, n_factors: int = -1, n_rows: int = -1) -> Solver: ...
     def solve(
         self,
         covariances: NDArray[np.float64],

@@ -1,9 +1,11 @@
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
+@disjoint_base
 class ExactIteration:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         parameters: NDArray[np.float64],
         offsets: NDArray[np.intp],
         prepared: NDArray[np.float64],
@@ -13,7 +15,7 @@ class ExactIteration:
         scratch: NDArray[np.float64],
         noise: int,
         with_entropy: bool = False,
-    ) -> None: ...
+    ) -> ExactIteration: ...
     @property
     def soft_counts(self) -> NDArray[np.float64]: ...
     @property
