@@ -118,8 +118,7 @@ class Covariance:
         return len(self.matrix)
 
     def axes(self) -> tuple[FloatArray, FloatArray]:
-        values, vectors = np.linalg.eigh(self.matrix)
-        return np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors.T[::-1])
+        return principal_axes(self.matrix)
 
     def explained(self, directions: FloatArray) -> float:
         return float(np.einsum("ij,ij->", directions @ self.matrix, directions))
@@ -287,6 +286,12 @@ class FactorChoice:
         excess = np.maximum(eigenvalues, 1.0)
         gains: FloatArray = count / 2 * (excess - 1.0 - np.log(excess))
         return gains
+
+
+def principal_axes(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues, largest first and not negative, and eigenvectors as rows."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors.T[::-1])
 
 
 def padded_axes(spread: Spread, n_factors: int) -> tuple[FloatArray, FloatArray]:

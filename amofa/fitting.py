@@ -18,11 +18,11 @@ from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, message_length
 from amofa.em import Fit, Settings
 from amofa.exact_em import Problem, Solution
 from amofa.history import FitReport, Step
-from amofa.limits import Limits
+from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters, Statistics
 from amofa.samples import Samples, check_table, check_weights, counted_rows
-from amofa.search import REFINEMENT, paper_search
+from amofa.search import paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread
 from amofa.warnings import AmofaWarning

@@ -15,8 +15,8 @@ class Step:
     Attributes
     ----------
     action : str
-        "start", "split" (a component became two), "factor" (a component got one more), "remove" (downsizing) or
-        "refine" (more EM for the chosen model).
+        "start", "split" (a component became two), "factor" (a component got one more, or those asked for), "merge"
+        (two became one), "remove" (downsizing) or "refine" (more EM for the chosen model).
     component : int
         The component acted on, as it was numbered before the step; -1 where there is none.
     n_factors : tuple of int
@@ -26,7 +26,7 @@ class Step:
     message_length, log_likelihood : float
         Nats.
     n_iter : int
-        EM iterations, those of local fits included.
+        EM iterations; in the paper's search those of local fits included.
     accepted : bool
         Whether the search went on from this model.
     """

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from amofa.parameters import Parameters
 
+# EM of the chosen model may take this many times max_iter.
+REFINEMENT = 20
+# A component that was asked for is one only if it has more than this share of the average row's weight.
+LEAST_SHARE_OF_A_ROW = 0.5
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from amofa.analyser import principal_axes
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Moments, Samples
@@ -30,12 +31,6 @@ def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parame
     loadings[: len(vectors)] = np.sqrt(values[:n_factors, None]) * vectors[:n_factors]
     uniquenesses = np.maximum(np.diag(covariance), floor)
     return Parameters.from_components([Component(1.0, moments.means[0], loadings, uniquenesses)])
-
-
-def principal_axes(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues, largest first and not negative, and eigenvectors as rows."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors.T[::-1])
 
 
 # ---- split -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from amofa.criterion import message_length
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.history import Step
-from amofa.limits import Limits
+from amofa.limits import LEAST_SHARE_OF_A_ROW, REFINEMENT, Limits
 from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Moments, Samples
@@ -24,10 +24,6 @@ _SPLIT_CANDIDATES = 2
 # The message length rewards a component of fewer rows, since log(N pi_k / 12) is negative: a split that ends with one
 # is not believed, as no code is shorter than nothing.
 _LEAST_ROWS = 12.0
-# EM of the chosen model, where it is not done, may take this many times max_iter more.
-REFINEMENT = 20
-# A component that was asked for is one only if it has more than this share of the average row's weight.
-_LEAST_SHARE_OF_A_ROW = 0.5
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,7 @@ class _Search:
         proposal = Proposal("split", k, fit, n_iter)
         # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
         progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
-        holds = fit.parameters.weights.min() * n >= _LEAST_SHARE_OF_A_ROW * n / self.samples.n_rows
+        holds = fit.parameters.weights.min() * n >= LEAST_SHARE_OF_A_ROW * n / self.samples.n_rows
         return proposal if holds and progress else None
 
     def propose_factor(self, moments: Moments) -> Proposal | None:

@@ -11,12 +11,12 @@ from amofa._analyser import Solver
 from amofa.criterion import message_length
 from amofa.exact_em import Problem, Solution, exact_em
 from amofa.history import Step
-from amofa.limits import Limits
+from amofa.limits import LEAST_SHARE_OF_A_ROW, REFINEMENT, Limits
 from amofa.merges import merge_candidates
 from amofa.moves import merge_coincident
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
-from amofa.starts import layers, parts, split_masks
+from amofa.starts import Mask, layers, parts, split_masks
 
 # Rows of smaller responsibility have no say in a component's local fit.
 _LEAST_RESPONSIBILITY = 1e-2
@@ -31,11 +31,7 @@ _MOST_TRIALS = 3
 _LEAST_GAIN = 1e-3
 # A component is taken as unchanged while its count and mean move by less than these: relative, standard deviations.
 _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
-# A component that was asked for is one only if it has more than this share of the average row's weight.
-_LEAST_SHARE_OF_A_ROW = 0.5
-# EM of the chosen model may take this many times max_iter.
-REFINEMENT = 20
-# and has this share of the tolerance.
+# EM of the chosen model has this share of the tolerance.
 _REFINED = 1e-5
 
 
@@ -66,7 +62,6 @@ class _Local:
     component: Component
     gain: float  # nats by which it lowers the cost; a bound from below of what EM on all rows makes of it
     children: tuple[Component, Component] | None
-    n_iter: int
 
 
 class _Search:
@@ -204,7 +199,7 @@ class _Search:
     def holds(self, fit: Solution) -> bool:
         """Whether components that had to be made have rows and differ."""
         parameters = fit.parameters
-        least = _LEAST_SHARE_OF_A_ROW / self.samples.n_rows
+        least = LEAST_SHARE_OF_A_ROW / self.samples.n_rows
         return bool(parameters.weights.min() >= least) and merge_coincident(parameters) is parameters
 
     def local_splits(self) -> list[_Local]:
@@ -233,42 +228,37 @@ class _Search:
         )
         found = self.local_whole(component, responsibilities)
         if found is None:
-            return _Local(component, -np.inf, None, 0)
+            return _Local(component, -np.inf, None)
         local, whole = found
         fits = [
             self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3)) for start in self.starts(local, whole)
         ]
-        n_iter = sum(fit.n_iter for fit in fits)
         fits = _finalists(fits, _LOCAL_FINALISTS)
         fits = [self.local_fit(local, fit.parameters, _LOCAL_ITERATIONS[1], choose_at=(0, 8)) for fit in fits]
-        n_iter += sum(fit.n_iter for fit in fits)
         fits = _finalists(fits, 1)
         if not fits:
-            return _Local(component, -np.inf, None, n_iter)
+            return _Local(component, -np.inf, None)
         fit = self.local_fit(local, fits[0].parameters, _LOCAL_ITERATIONS[2], choose_at=(0,), choose_at_end=True)
-        n_iter += fit.n_iter
         if fit.n_components < 2:
-            return _Local(component, -np.inf, None, n_iter)
+            return _Local(component, -np.inf, None)
         # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
         ordered = sorted(fit.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
         first, second = (c._replace(weight=c.weight * component.weight) for c in ordered)
-        return _Local(component, whole.cost - fit.cost, (first, second), n_iter)
+        return _Local(component, whole.cost - fit.cost, (first, second))
 
     def starts(self, local: Samples, whole: Solution) -> list[Parameters]:
         """Pairs of components to start a local fit from."""
         x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
         weights = np.ones(local.n_rows) if local.weights is None else local.weights
         masks = split_masks(x, weights, whole.means[0], whole.spreads[0])
-        plain, problem = [], self.problem
-        for mask in masks.all:
-            start = parts(x, weights, mask, problem.noise, problem.prior.floor)
-            if start is not None:
-                plain.append(start)
-        layered = []
-        for mask in masks.across:
-            start = parts(x, weights, mask, problem.noise, problem.prior.floor)
-            if start is not None:
-                layered.append(layers(x, weights, mask, problem.choice, self.solver, start))
+        problem = self.problem
+
+        def parted(ways: Sequence[Mask]) -> list[tuple[Mask, Parameters]]:
+            starts = ((mask, parts(x, weights, mask, problem.noise, problem.prior.floor)) for mask in ways)
+            return [(mask, start) for mask, start in starts if start is not None]
+
+        plain = [start for _, start in parted(masks.all)]
+        layered = [layers(x, weights, mask, problem.choice, self.solver, start) for mask, start in parted(masks.across)]
         return plain + [start for start in layered if any(start.n_factors)]
 
     def local_fit(
@@ -295,7 +285,7 @@ class _Search:
                 message_length=length.cost(fit.log_likelihood, 0.0, weights),
                 log_likelihood=fit.log_likelihood,
                 n_iter=fit.n_iter,
-                accepted=bool(accepted),
+                accepted=accepted,
             )
         )
 
