@@ -61,14 +61,22 @@ cdef void accumulate_block(
     posterior_block(n, x, ldx, mixture, scratch)
     statistics.log_likelihood[0] += amofa_weighted_sum(n, scratch.log_density, row_weights)
     for k in range(mixture.n_components):
-        h = scratch.responsibilities + k * scratch.stride
-        if row_weights != NULL:
-            amofa_multiply(n, row_weights, h)
-        statistics.soft_counts[k] += amofa_weighted_sum(n, h, NULL)
-        if with_entropy:
-            statistics.entropy[0] += amofa_entropy(
-                n, h, scratch.log_density, scratch.log_joint + k * scratch.stride)
+        h = count_component(n, k, row_weights, with_entropy, scratch, statistics.soft_counts, statistics.entropy)
         accumulate_component(n, x, ldx, k, h, mixture, scratch, statistics)
+
+
+cdef double *count_component(
+    Py_ssize_t n, Py_ssize_t k, const double *row_weights, bint with_entropy, Scratch *scratch, double *soft_counts,
+    double *entropy,
+) noexcept nogil:
+    """Weight the responsibilities of component k and add their sum and entropy. Returns them."""
+    cdef double *h = scratch.responsibilities + k * scratch.stride
+    if row_weights != NULL:
+        amofa_multiply(n, row_weights, h)
+    soft_counts[k] += amofa_weighted_sum(n, h, NULL)
+    if with_entropy:
+        entropy[0] += amofa_entropy(n, h, scratch.log_density, scratch.log_joint + k * scratch.stride)
+    return h
 
 
 cdef void accumulate_component(
@@ -148,13 +156,7 @@ cdef void accumulate_scatter_rows(
         posterior_block(length, x + start, ldx, mixture, scratch)
         sums.log_likelihood[0] += amofa_weighted_sum(length, scratch.log_density, w)
         for k in range(mixture.n_components):
-            h = scratch.responsibilities + k * scratch.stride
-            if w != NULL:
-                amofa_multiply(length, w, h)
-            sums.soft_counts[k] += amofa_weighted_sum(length, h, NULL)
-            if with_entropy:
-                sums.entropy[0] += amofa_entropy(
-                    length, h, scratch.log_density, scratch.log_joint + k * scratch.stride)
+            h = count_component(length, k, w, with_entropy, scratch, sums.soft_counts, sums.entropy)
             accumulate_component_scatter(length, x + start, ldx, k, h, mixture, scratch, sums)
         start += length
 
