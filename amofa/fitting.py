@@ -43,7 +43,7 @@ def fit(
     n_factors: int | Sequence[int] | None = None,
     search: str = "thorough",
     criterion: str | None = None,
-    noise: str = "component",
+    noise: str | None = None,
     noise_floor: float | ArrayLike | None = None,
     prior_scale: ArrayLike | None = None,
     prior_rows: float | None = None,
@@ -75,10 +75,10 @@ def fit(
     criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
         What the search minimises. "evidence" (docs/criterion.md), the default of "thorough", which alone has it;
         "mml", the default of "paper", is the message length of the paper's final equation.
-    noise : {"component", "shared", "isotropic", "auto"}, default "component"
+    noise : {"auto", "component", "shared", "isotropic"}, optional
         Uniquenesses of each component's own, the same for all components, or, for each component, one share of the
-        columns' variances in X. "auto" fits all three and keeps what the criterion likes best. The paper's search has
-        "component" alone.
+        columns' variances in X. "auto", the default of "thorough", lets the criterion choose between the first two:
+        where rows are few, components that share find more. The paper's search has "component" alone.
     noise_floor : float or (d,) array-like, optional
         Smallest uniqueness: a share of each column's variance in X (default 1e-4, and with "thorough" at least 1/12
         of the squared step of columns of rounded numbers), or a variance for each column, in its own units.
@@ -267,7 +267,8 @@ class _Options:
 
 
 def _options(search: Any, criterion: Any, noise: Any, prior_rows: Any) -> _Options:
-    search, noise = _choice("search", search, SEARCHES), _choice("noise", noise, NOISES)
+    search = _choice("search", search, SEARCHES)
+    noise = _choice("noise", ("component" if search == "paper" else "auto") if noise is None else noise, NOISES)
     if search == "paper":
         if noise != "component":
             raise ValueError(f"noise={noise!r} needs search='thorough'; the paper's has noise='component' alone")
@@ -317,25 +318,23 @@ def _paper(
 def _thorough(
     samples: Samples, options: _Options, limits: Limits, prior: Prior, tol: float, max_iter: int
 ) -> tuple[Solution, list[Step]]:
-    """The best over the kinds of noise that are asked for, with the steps of all."""
-    kinds = tuple(NOISE) if options.noise == "auto" else (options.noise,)
-    found: Solution | None = None
-    history: list[Step] = []
-    for noise in kinds:
+    """With noise of each component's own or as asked for; "auto" goes on from there with shared noise."""
+    given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
+
+    def problem(noise: str) -> Problem:
         pricing: Pricing
         if options.criterion == EVIDENCE:
             pricing = Evidence(samples.n_features, samples.total_weight, noise, prior.count)
         else:
             pricing = Counted(CRITERIA[options.criterion], samples.n_features, samples.total_weight, noise)
-        given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
         choice = FactorChoice(pricing, prior, noise, given, limits.max_factors)
-        problem = Problem(prior, pricing, noise, choice, tol, max_iter, annihilates=limits.n_components is None)
-        solution, steps = thorough_search(samples, problem, limits)
-        history += steps
-        if found is None or solution.cost < found.cost:
-            found = solution
-    assert found is not None
-    return found, history
+        return Problem(prior, pricing, noise, choice, tol, max_iter, annihilates=limits.n_components is None)
+
+    if options.noise != "auto":
+        return thorough_search(samples, problem(options.noise), limits)
+    found, history = thorough_search(samples, problem("component"), limits)
+    found, more = thorough_search(samples, problem("shared"), limits, found)
+    return found, history + more
 
 
 def _no_search(limits: Limits) -> Fit:

@@ -35,8 +35,20 @@ _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
 _REFINED = 1e-5
 
 
-def thorough_search(samples: Samples, problem: Problem, limits: Limits) -> tuple[Solution, list[Step]]:
+def thorough_search(
+    samples: Samples, problem: Problem, limits: Limits, found: Solution | None = None
+) -> tuple[Solution, list[Step]]:
     """Grow by splits, merge, and so on until no move lowers the cost.
+
+    Parameters
+    ----------
+    samples : Samples
+    problem : Problem
+        With shared noise where `found` is given.
+    limits : Limits
+    found : Solution, optional
+        Of a search with a noise for each component. The search then goes on from it with the noise shared, if that
+        costs no more at once, and the better of the two models is its result.
 
     Returns
     -------
@@ -46,13 +58,17 @@ def thorough_search(samples: Samples, problem: Problem, limits: Limits) -> tuple
         Every model that was looked at on all rows, the rejected ones too.
     """
     search = _Search(samples, problem, limits)
-    search.start()
+    if found is None:
+        search.start()
+    elif not search.share(found):
+        return found, search.history
     while search.grow() or search.merge():
         pass
     if isinstance(limits.n_factors, tuple):
         search.complete_factors(limits.n_factors)
     search.refine()
-    return search.current, search.history
+    best = search.current if found is None or search.current.cost < found.cost else found
+    return best, search.history
 
 
 @dataclass(frozen=True)
@@ -83,6 +99,17 @@ class _Search:
         plain = Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))
         self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
         self.record("start", -1, self.current, accepted=True)
+
+    def share(self, found: Solution) -> bool:
+        """Give the components of a model one noise; whether that costs no more."""
+        components = found.parameters.components()
+        noise = np.exp(found.parameters.weights @ np.log(found.parameters.uniquenesses))
+        start = Parameters.from_components([c._replace(uniquenesses=noise) for c in components])
+        self.current = self.fit(start, choose_at=(0,))
+        # With one component there is nothing to share, but more to find: costs are equal then.
+        accepted = bool(self.current.cost <= found.cost + _LEAST_GAIN)
+        self.record("share", -1, self.current, accepted=accepted)
+        return accepted
 
     def grow(self) -> bool:
         """Split components; False where no split lowers the cost, or there may be no more."""
