@@ -340,7 +340,7 @@ _FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "NAME",
         f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)",
     ),
-    "noise": (str, "NAME", f"how uniquenesses are tied: {', '.join(NOISES)} (default: component)"),
+    "noise": (str, "NAME", f"how uniquenesses are tied: {', '.join(NOISES)} (default: auto, of the thorough search)"),
     "noise_floor": (
         _one_or_list(float),
         "SHARE",

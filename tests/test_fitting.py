@@ -117,7 +117,7 @@ OTHER_OPTIONS = [
     ("criterion", 3, ValueError, "criterion must be one of .*, got 3"),
     ("criterion", "", ValueError, "criterion must be one of .*, got ''"),
     ("noise", "full", ValueError, "noise must be one of 'component', 'shared', 'isotropic', 'auto', got 'full'"),
-    ("noise", None, ValueError, "noise must be one of .*, got None"),
+    ("noise", 3, ValueError, "noise must be one of .*, got 3"),
     ("prior_scale", 1.0, ValueError, r"prior_scale has shape \(\); pass one for each of 3 columns"),
     ("prior_scale", [1.0, 1.0], ValueError, r"prior_scale has shape \(2,\); pass one for each of 3 columns"),
     ("prior_scale", [1.0, 0.0, 1.0], ValueError, "prior_scale must be positive and finite, got 0.0 for column 1"),
