@@ -15,7 +15,7 @@ from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 PARTS = ("weights", "means", "uniquenesses", "n_factors", "at_floor")
-SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "converged", "history")
+SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "n_parameters", "converged", "history")
 
 
 @pytest.fixture
