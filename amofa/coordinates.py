@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa.parameters import Component, FloatArray, Parameters
-from amofa.samples import Samples
+from amofa.samples import Samples, counted_rows
 
 # Variances, that is squares of standard deviations, must be normal numbers.
 _SCALE_MIN, _SCALE_MAX = 1e-150, 1e153
@@ -70,6 +70,15 @@ class Coordinates:
         result: NDArray[np.bool_] = self.scale < _SCALE_MIN
         return result
 
+    def with_one_scale(self) -> Coordinates:
+        """The root mean square of the scales for all columns that vary."""
+        varying = ~self.constant
+        if not varying.any():
+            return self
+        largest = self.scale.max()
+        scale = np.where(varying, largest * np.sqrt(((self.scale[varying] / largest) ** 2).mean()), 0.0)
+        return Coordinates(self.center, scale)
+
     def samples(self, table: NDArray[Any], weights: FloatArray | None, rows: NDArray[np.intp] | None) -> Samples:
         """Rows of a table in these coordinates, its constant columns left out."""
         columns = np.flatnonzero(~self.constant)
@@ -109,6 +118,46 @@ class Coordinates:
 def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
     total: FloatArray = x.sum(axis=1) if w is None else x @ w
     return total
+
+
+def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
+    """Smallest uniqueness of each column in its own units, (d,); what constant columns get."""
+    if not isinstance(floor, float):
+        return floor.copy()
+    if scale is not None:
+        return floor * scale
+    variances = coordinates.scale**2
+    varying = variances[~coordinates.constant]
+    variances[coordinates.constant] = varying.mean() if len(varying) else 1.0
+    return floor * variances
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """The rows of a table twice over.
+
+    Attributes
+    ----------
+    whole : Samples
+        As the caller gave them.
+    coordinates : Coordinates
+    samples : Samples
+        In these coordinates.
+    """
+
+    whole: Samples
+    coordinates: Coordinates
+    samples: Samples
+
+    @classmethod
+    def of(cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False) -> Standardized:
+        """Rows of weight 0 are left out. With `one_scale` all columns have the same unit, and so keep their angles."""
+        rows = counted_rows(weights)
+        whole = Samples(table, weights=weights, rows=rows)
+        coordinates = Coordinates.of(whole)
+        if one_scale:
+            coordinates = coordinates.with_one_scale()
+        return cls(whole, coordinates, coordinates.samples(table, weights, rows))
 
 
 def resolution_variances(samples: Samples) -> FloatArray:

@@ -40,17 +40,27 @@ def _factor_code_lengths(n_factors: Sequence[int]) -> list[float]:
     return [integer_code_length(p + shift) for p in n_factors]
 
 
-def n_parameters(n_features: int, n_factors: Sequence[int]) -> int:
+def n_noise_parameters(n_features: int, noise: str) -> int:
+    """Free uniquenesses of a set that is tied so: of one component, or of all where they are shared."""
+    return {"component": n_features, "shared": n_features, "isotropic": 1}[noise]
+
+
+def n_parameters(n_features: int, n_factors: Sequence[int], noise: str = "component") -> int:
     """Free parameters of a mixture, loadings counted up to rotation.
 
-    (K - 1) + sum_k [2 d + d p_k - p_k (p_k - 1) / 2].
+    (K - 1) + sum_k [2 d + d p_k - p_k (p_k - 1) / 2] with uniquenesses of each component's own; shared ones are d in
+    all, isotropic ones 1 per component. With isotropic ones and d - 1 factors a covariance has its d (d + 1) / 2.
 
     Examples
     --------
     >>> n_parameters(2, (1, 1, 1, 1))
     27
+    >>> n_parameters(2, (1, 1, 1, 1), "shared")
+    21
     """
-    return len(n_factors) - 1 + sum(_component_parameters(n_features, p) for p in n_factors)
+    K = len(n_factors)
+    own = K - 1 + sum(_component_parameters(n_features, p) - n_features for p in n_factors)
+    return own + n_noise_parameters(n_features, noise) * (1 if noise == "shared" else K)
 
 
 def _component_parameters(d: int, p: int) -> int:
@@ -103,21 +113,44 @@ def message_length(n_features: int, n_factors: Sequence[int], n: float) -> Penal
     return Penalty(constant, halves, False, halves)
 
 
-def _information_criterion(price: Callable[[float], float], uses_entropy: bool) -> Criterion:
-    def criterion(n_features: int, n_factors: Sequence[int], n: float) -> Penalty:
+def gaussian_message_length(n_features: int, n_components: int, n_covariance: int, n: float) -> Penalty:
+    """The message length of Figueiredo & Jain's program for mixtures of Gaussians.
+
+    sum_k C/2 log pi_k + K (C + 1)/2 log N - log p(X), C = d + the free entries of a covariance: the paper's final
+    equation without its codes of integers, its N / 12, and its constant (C + 1)/2.
+    """
+    half = (n_features + n_covariance) / 2
+    halves = (half,) * n_components
+    return Penalty(n_components * (half + 0.5) * math.log(n), halves, False, halves)
+
+
+@dataclass(frozen=True)
+class InformationCriterion:
+    """A price for each free parameter.
+
+    Attributes
+    ----------
+    price : callable
+        Nats for one parameter, from the number of rows: half of the usual scale, so that all criteria are nats to be
+        compared with a log-likelihood.
+    uses_entropy : bool
+        Whether the entropy of the responsibilities is added.
+    """
+
+    price: Callable[[float], float]
+    uses_entropy: bool = False
+
+    def __call__(self, n_features: int, n_factors: Sequence[int], n: float) -> Penalty:
         halves = tuple(_component_parameters(n_features, p) / 2 for p in n_factors)
-        return Penalty(price(n) * n_parameters(n_features, n_factors), (), uses_entropy, halves)
-
-    return criterion
+        return Penalty(self.price(n) * n_parameters(n_features, n_factors), (), self.uses_entropy, halves)
 
 
-# Half of the usual scale, so that all criteria are nats to be compared with a log-likelihood.
-CRITERIA: dict[str, Criterion] = {
-    "mml": message_length,
-    "bic": _information_criterion(lambda n: math.log(n) / 2, False),
-    "aic": _information_criterion(lambda n: 1.0, False),
-    "icl": _information_criterion(lambda n: math.log(n) / 2, True),
+INFORMATION_CRITERIA = {
+    "bic": InformationCriterion(lambda n: math.log(n) / 2),
+    "aic": InformationCriterion(lambda n: 1.0),
+    "icl": InformationCriterion(lambda n: math.log(n) / 2, uses_entropy=True),
 }
+CRITERIA: dict[str, Criterion] = {"mml": message_length, **INFORMATION_CRITERIA}
 
 
 # ---- prices of components, for a search that chooses the number of factors of each -----------------------------------
@@ -182,7 +215,7 @@ class Evidence:
 
     def __init__(self, n_features: int, n: float, noise: str, prior_count: float) -> None:
         self.n_features, self.n, self.noise, self.prior_count = n_features, n, noise, prior_count
-        self.n_noise = {"component": n_features, "shared": n_features, "isotropic": 1}[noise]
+        self.n_noise = n_noise_parameters(n_features, noise)
         self.rows = prior_count or 1.0
         self.normaliser = (
             math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)

@@ -63,6 +63,8 @@ class FitReport:
     at_floor : (K, d) bool
         Uniquenesses that were held at their floor.
     history : tuple of Step
+    n_parameters : int, optional
+        Free parameters that were estimated; where None, those of uniquenesses of each component's own.
     """
 
     log_likelihood: float
@@ -72,3 +74,4 @@ class FitReport:
     converged: bool
     at_floor: NDArray[np.bool_]
     history: tuple[Step, ...]
+    n_parameters: int | None = None

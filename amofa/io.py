@@ -19,7 +19,7 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.validation import parameters_from_arrays
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
-_VERSION = 1
+_VERSION = 2
 
 # What a file holds: kind of value and shape of each array. K components with P factors in all, d features; S steps of
 # the search, with F components in all. Loadings have one row per factor, component after component.
@@ -42,7 +42,10 @@ _REPORT: _Layout = {
     "n_samples": ("float64", ""),
     "converged": ("bool", ""),
     "at_floor": ("bool", "K d"),
+    "n_parameters": ("int64", ""),
 }
+# Version 1 has no count of parameters: it follows from the numbers of factors.
+_LATER = {"n_parameters": 2}
 _HISTORY: _Layout = {
     "step_action": ("str", "S"),
     "step_component": ("int64", "S"),
@@ -184,8 +187,9 @@ def _to_arrays(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
     return {name: np.asarray(values[name], dtype=kind) for name, (kind, _) in _layout(is_fitted).items()}
 
 
-def _layout(is_fitted: bool) -> _Layout:
-    return _MODEL | _REPORT | _HISTORY if is_fitted else _MODEL
+def _layout(is_fitted: bool, version: int = _VERSION) -> _Layout:
+    whole = _MODEL | _REPORT | _HISTORY if is_fitted else _MODEL
+    return {name: array for name, array in whole.items() if _LATER.get(name, 1) <= version}
 
 
 def _step_fields() -> list[str]:
@@ -211,7 +215,7 @@ def _report(arrays: _Arrays) -> FitReport:
         Step(n_factors=of_one, **dict(zip(fields, row, strict=True)))
         for of_one, row in zip(n_factors, rows, strict=True)
     )
-    scalars = {name: arrays[name].item() for name in _REPORT if name != "at_floor"}
+    scalars = {name: arrays[name].item() for name in _REPORT if name != "at_floor" and name in arrays}
     return FitReport(at_floor=arrays["at_floor"], history=history, **scalars)
 
 
@@ -223,9 +227,10 @@ def _check_layout(arrays: _Arrays) -> None:
         _check_array(arrays, name, *_MODEL[name], {})
     if arrays["format"] != _FORMAT:
         raise ValueError(f"its format is {str(arrays['format'])!r}, not {_FORMAT!r}")
-    if arrays["version"] != _VERSION:
-        raise ValueError(f"its version is {arrays['version']}, this amofa reads version {_VERSION}; upgrade amofa")
-    layout = _layout(bool(arrays["is_fitted"]))
+    version = int(arrays["version"])
+    if not 1 <= version <= _VERSION:
+        raise ValueError(f"its version is {version}, this amofa reads versions 1 to {_VERSION}; upgrade amofa")
+    layout = _layout(bool(arrays["is_fitted"]), version)
     sizes: dict[str, int] = {}
     for name, (kind, shape) in layout.items():
         _check_array(arrays, name, kind, shape, sizes)

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
-from amofa.criterion import CRITERIA, n_parameters
+from amofa.arguments import RandomState, random_generator
+from amofa.criterion import INFORMATION_CRITERIA, n_parameters
 from amofa.history import FitReport, Step
 from amofa.parameters import Evaluator, FloatArray, Parameters
 from amofa.samples import PosteriorBlock, Samples, check_table, check_weights, counted_rows
 from amofa.summary import summarize
 from amofa.validation import parameters_from_arrays
-
-RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 class MixtureOfFactorAnalyzers:
@@ -142,8 +141,13 @@ class MixtureOfFactorAnalyzers:
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters, loadings counted up to rotation."""
-        return n_parameters(self.n_features, self._parameters.n_factors)
+        """Number of free parameters, loadings counted up to rotation.
+
+        After a fit, of what it estimated: uniquenesses that were tied are not counted twice.
+        """
+        if self._report is None or self._report.n_parameters is None:
+            return n_parameters(self.n_features, self._parameters.n_factors)
+        return self._report.n_parameters
 
     # -- what the fit says --
 
@@ -414,7 +418,7 @@ class MixtureOfFactorAnalyzers:
         n = operator.index(n)
         if n < 0:
             raise ValueError(f"n must not be negative, got {n}")
-        rng = random_state if isinstance(random_state, np.random.RandomState) else np.random.default_rng(random_state)
+        rng = random_generator(random_state)
         # Divided by its own last entry, so that every number below 1 finds a component, whatever the rounding.
         cumulated = np.cumsum(self.weights)
         labels = np.searchsorted(cumulated / cumulated[-1], rng.random(n), side="right")
@@ -521,13 +525,13 @@ class MixtureOfFactorAnalyzers:
 
     def _criterion(self, name: str, X: ArrayLike, sample_weight: ArrayLike | None) -> float:
         samples = self._samples(X, sample_weight)
-        penalty = CRITERIA[name](self.n_features, self._parameters.n_factors, samples.total_weight)
+        criterion = INFORMATION_CRITERIA[name]
         log_likelihood = entropy = 0.0
         for block in self._blocks(samples):
             log_likelihood += _weighted_sum(block.log_density, block.row_weights)
-            if penalty.uses_entropy:
+            if criterion.uses_entropy:
                 entropy += _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights)
-        return 2 * penalty.cost(log_likelihood, entropy, self.weights.tolist())
+        return 2 * (criterion.price(samples.total_weight) * self.n_parameters - log_likelihood + entropy)
 
     def summary(self) -> str:
         """Readable tables of the components and, after a fit, of the accepted steps of the search.
@@ -548,7 +552,7 @@ class MixtureOfFactorAnalyzers:
         component  weight  factors  mean uniqueness share
                 0  1.0000        1                  0.350
         """
-        return summarize(self._parameters, self._report)
+        return summarize(self._parameters, self.n_parameters, self._report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, see `amofa.io.save`.

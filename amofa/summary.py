@@ -6,24 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from amofa.criterion import n_parameters
 from amofa.history import FitReport, Step
 from amofa.parameters import Component, Parameters
 
 
-def summarize(parameters: Parameters, report: FitReport | None) -> str:
+def summarize(parameters: Parameters, n_parameters: int, report: FitReport | None) -> str:
     """Tables of the components and, after a fit, of the steps by which the search came to them."""
     return "\n\n".join(
-        [_heading(parameters, report), _components_table(parameters, report)]
+        [_heading(parameters, n_parameters, report), _components_table(parameters, report)]
         + ([_search_table(report.history)] if report and report.history else [])
     )
 
 
-def _heading(parameters: Parameters, report: FitReport | None) -> str:
+def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None) -> str:
     K, d = parameters.n_components, parameters.n_features
     heading = (
         f"Mixture of {_counted(K, 'factor analyser')}: {_counted(d, 'feature')}, "
-        f"{_counted(n_parameters(d, parameters.n_factors), 'free parameter')}"
+        f"{_counted(n_parameters, 'free parameter')}"
     )
     if report is None:
         return heading

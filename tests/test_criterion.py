@@ -79,6 +79,12 @@ def test_free_parameters_by_hand(d, factors, count):
     assert n_parameters(d, factors) == count
 
 
+def test_tied_uniquenesses_are_counted_once():
+    assert n_parameters(5, (1, 2), "shared") == 1 + 10 + 5 + 9 + 5
+    assert n_parameters(5, (1, 2), "isotropic") == 1 + 10 + 5 + 9 + 2
+    assert n_parameters(5, (4,), "isotropic") == 5 + 15
+
+
 # ---- message length --------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,8 @@ import amofa
 ROOT = Path(__file__).parents[1]
 PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if p.is_file()]
 # Importing it runs the command.
-MODULES = ["amofa", *sorted(f"amofa.{m.name}" for m in pkgutil.iter_modules(amofa.__path__) if m.name != "__main__")]
+FOUND = {module.name for module in pkgutil.walk_packages(amofa.__path__, "amofa.")}
+MODULES = ["amofa", *sorted(FOUND - {"amofa.__main__"})]
 
 
 def only_blocks(text, language):

@@ -579,6 +579,14 @@ def test_the_model_reports_its_fit(rng, search, criterion, weighted):
     assert model.history[0].action == "start"
 
 
+@pytest.mark.parametrize("noise", ["component", "shared", "isotropic"])
+def test_the_models_bic_is_the_searchs(rng, noise):
+    X, _ = datasets.factor_analysers(rng, 4, (1, 1), (150, 100))
+    model = amofa.fit(X, criterion="bic", noise=noise, prior_rows=0)
+    assert model.bic(X) / 2 == pytest.approx(model.history[-1].cost, rel=1e-9)
+    assert f" {model.n_parameters} free parameters" in model.summary()
+
+
 def test_components_come_by_falling_weight(rng, search):
     X, _ = datasets.factor_analysers(rng, 2, [0] * 4, [50, 200, 100, 150], distance=9)
     model = amofa.fit(X, search=search, n_components=4)

@@ -5,6 +5,7 @@ import os
 import pickle
 import warnings
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 PARTS = ("weights", "means", "uniquenesses", "n_factors", "at_floor")
-SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "converged", "history")
+SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "n_parameters", "converged", "history")
 
 
 @pytest.fixture
@@ -97,6 +98,18 @@ def test_a_fit_without_steps(fitted, tmp_path):
     model = MixtureOfFactorAnalyzers._from_fit(fitted._parameters, report)
     model.save(tmp_path / "m")
     assert_equal(io.load(tmp_path / "m"), model)
+
+
+def test_a_file_of_version_1_has_no_count_of_parameters(fitted, tmp_path):
+    fitted.save(tmp_path / "m.npz")
+    rewrite(tmp_path / "m.npz", version=np.array(1), n_parameters=None)
+    assert_equal(io.load(tmp_path / "m.npz"), fitted)
+
+
+def test_a_count_of_parameters_that_does_not_follow_from_the_factors_is_kept(fitted, tmp_path):
+    report = replace(fitted._report, n_parameters=7)
+    MixtureOfFactorAnalyzers._from_fit(fitted._parameters, report).save(tmp_path / "m.npz")
+    assert io.load(tmp_path / "m.npz").n_parameters == 7 != fitted.n_parameters
 
 
 @pytest.mark.parametrize("name", ["model", "model.bin", "mödel.npz.old", "x" * 250])
@@ -248,7 +261,7 @@ def test_every_array_has_its_shape_checked(fitted, tmp_path):
     ("changes", "message"),
     [
         ({"format": np.array("another.Model")}, r"its format is 'another\.Model', not 'amofa\.Mixture"),
-        ({"version": np.array(2)}, "its version is 2, this amofa reads version 1; upgrade amofa"),
+        ({"version": np.array(3)}, "its version is 3, this amofa reads versions 1 to 2; upgrade amofa"),
         ({"is_fitted": np.array(False)}, "it holds what no such model has: at_floor, converged"),
         ({"extra": np.zeros(1)}, "it holds what no such model has: extra"),
         ({"means": np.zeros((3, 3))}, r"means has shape \(3, 3\), expected \(K = 2, d\)"),

@@ -37,18 +37,19 @@ FLOORS = (
         "history",
     ),
     ("parameters",),
-    ("analyser", "limits", "metrics", "samples", "summary", "validation"),
-    ("coordinates", "em", "mixture", "panel", "tables"),
+    ("analyser", "arguments", "limits", "metrics", "samples", "summary", "validation"),
+    ("coordinates", "em", "mixture", "results", "panel", "tables"),
     ("exact_em", "io", "moves", "starts"),
     ("merges", "search"),
     ("thorough",),
-    ("fitting",),
+    ("fitting", "baselines._gaussian"),
+    ("baselines",),
     ("__init__", "demo"),
     ("cli",),
     ("__main__",),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-MODULES = ["__init__", *sorted(module.name for module in pkgutil.iter_modules(amofa.__path__))]
+MODULES = ["__init__", *sorted(m.name.removeprefix("amofa.") for m in pkgutil.walk_packages(amofa.__path__, "amofa."))]
 EXTENSION_SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
@@ -70,7 +71,8 @@ def imported_at_import(tree):
             assert node.level == 0, "relative import"
             package, _, name = (node.module or "").partition(".")
             if package == "amofa":
-                yield from [name] if name else [a.name if a.name in FLOOR else "__init__" for a in node.names]
+                inner = [f"{name}.{a.name}" if name else a.name for a in node.names]
+                yield from [i if i in FLOOR else name or "__init__" for i in inner]
 
 
 def _outside_functions(node):
@@ -154,6 +156,11 @@ def test_build_installs_every_python_file():
     wanted = {p.name for p in (ROOT / "amofa").iterdir() if p.suffix in (".py", ".pyi", ".typed")}
     assert wanted - names == set()
     assert {name for name in names if name.endswith((".py", ".pyi"))} - wanted == {"_version.py"}
+
+
+def test_build_installs_every_python_file_of_the_baselines():
+    wanted = {p.name for p in (ROOT / "amofa/baselines").glob("*.py")}
+    assert {name for name in listed("amofa/baselines/meson.build") if name.endswith(".py")} == wanted
 
 
 def test_build_compiles_every_cython_file():

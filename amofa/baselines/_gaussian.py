@@ -1,0 +1,89 @@
+"""Gaussians with covariances of any shape as factor analysers, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from amofa.parameters import Component, FloatArray
+
+COVARIANCES = ("full", "diag", "spherical")
+
+
+def covariance_parameters(n_features: int, covariance: str) -> int:
+    """Free entries of a covariance matrix.
+
+    Parameters
+    ----------
+    n_features : int
+    covariance : {"full", "diag", "spherical"}
+
+    Examples
+    --------
+    >>> [covariance_parameters(4, covariance) for covariance in COVARIANCES]
+    [10, 4, 1]
+    """
+    return {"full": n_features * (n_features + 1) // 2, "diag": n_features, "spherical": 1}[covariance]
+
+
+def mixture_parameters(n_features: int, n_components: int, covariance: str) -> int:
+    """Free parameters of a mixture of Gaussians: weights, means, covariances."""
+    return n_components - 1 + n_components * (n_features + covariance_parameters(n_features, covariance))
+
+
+def full_component(weight: float, mean: FloatArray, covariance: FloatArray) -> Component:
+    """A Gaussian with a full covariance, as a factor analyser with d - 1 factors.
+
+    With S the standard deviations and S^-1 Sigma S^-1 = U D U', l its smallest eigenvalue,
+    Sigma = S (l I + U (D - l) U') S: uniquenesses l S^2, loadings (D - l)^1/2 U' S. The correlations are taken, since
+    their eigenvalues have the least spread, whatever the columns' units.
+
+    Parameters
+    ----------
+    weight : float
+    mean : (d,) float64
+    covariance : (d, d) float64
+        Positive definite.
+
+    Raises
+    ------
+    FloatingPointError
+        If the covariance is numerically singular.
+
+    Examples
+    --------
+    >>> component = full_component(1.0, np.zeros(2), np.array([[4.0, 1.0], [1.0, 1.0]]))
+    >>> (component.loadings.T @ component.loadings + np.diag(component.uniquenesses)).round(12)
+    array([[4., 1.],
+           [1., 1.]])
+    """
+    deviations = np.sqrt(np.diagonal(covariance))
+    values, vectors = np.linalg.eigh(covariance / deviations / deviations[:, None])
+    if not values[0] > 0.0:
+        raise FloatingPointError("the covariance is numerically singular")
+    # Largest first; the smallest is the noise's.
+    loadings = np.sqrt(values[:0:-1] - values[0])[:, None] * vectors.T[:0:-1] * deviations
+    return Component(weight, mean, loadings, values[0] * deviations**2)
+
+
+def diagonal_component(weight: float, mean: FloatArray, variances: FloatArray) -> Component:
+    """A Gaussian whose columns are independent: a factor analyser without factors."""
+    return Component(weight, mean, np.zeros((0, len(mean))), variances)
+
+
+def gaussian_components(
+    weights: Sequence[float], means: FloatArray, covariances: FloatArray, covariance: str
+) -> list[Component]:
+    """Gaussians as factor analysers.
+
+    Parameters
+    ----------
+    weights : (K,) sequence of float
+    means : (K, d) float64
+    covariances : (K, d, d) or (K, d) float64
+        Matrices where `covariance` is "full", variances otherwise.
+    covariance : {"full", "diag", "spherical"}
+    """
+    make = full_component if covariance == "full" else diagonal_component
+    return [make(w, mean, matrix) for w, mean, matrix in zip(weights, means, covariances, strict=True)]
