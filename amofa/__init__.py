@@ -5,5 +5,6 @@ from amofa.fitting import fit
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.warnings import AmofaWarning
+from amofa.watch import FitInterrupted, LiveStep
 
-__all__ = ["AmofaWarning", "MixtureOfFactorAnalyzers", "__version__", "fit", "load"]
+__all__ = ["AmofaWarning", "FitInterrupted", "LiveStep", "MixtureOfFactorAnalyzers", "__version__", "fit", "load"]

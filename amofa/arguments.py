@@ -11,7 +11,7 @@ import numpy as np
 from amofa.parameters import FloatArray
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
-_NOISE_FLOOR = 1e-4
+DEFAULT_FLOOR = 1e-4
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -41,7 +41,7 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_noise_floor(noise_floor: Any, d: int) -> float | FloatArray:
     if noise_floor is None:
-        return _NOISE_FLOOR
+        return DEFAULT_FLOOR
     given = np.asarray(noise_floor)
     return check_positive("noise_floor", given.item()) if given.ndim == 0 else check_variances("noise_floor", given, d)
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from amofa.analyser import NOISE, FactorChoice, Prior
 from amofa.arguments import (
+    DEFAULT_FLOOR,
     check_choice,
     check_factor_sequence,
     check_noise_floor,
@@ -32,14 +33,16 @@ from amofa.results import (
     in_canonical_order,
     make_report,
     warn_of_constant_columns,
+    warn_of_interrupt,
     warn_of_no_convergence,
     warn_of_shortfall,
     with_canonical_factors,
 )
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import check_table, check_weights
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread
+from amofa.watch import Callback, FitInterrupted, Outcome, SearchStopped, Watch
 
 SEARCHES = ("thorough", "paper")
 # The criterion of "thorough" that the paper's search does not have: it depends on more than numbers of parameters.
@@ -65,6 +68,8 @@ def fit(
     max_factors: int | None = None,
     tol: float = 1e-5,
     max_iter: int = 100,
+    callback: Callback | None = None,
+    on_interrupt: str = "raise",
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
 
@@ -110,6 +115,13 @@ def fit(
         more than this), in nats per row.
     max_iter : int, default 100
         Most iterations of one EM run.
+    callback : callable, optional
+        Called with a `LiveStep` for each model that the search has looked at on all rows: the step as it will stand in
+        `history`, with the model so far in ``step.model``. If it returns something true, the search ends there, and
+        the best model that was looked at is the result.
+    on_interrupt : {"raise", "return"}, default "raise"
+        What a KeyboardInterrupt does, from the first model on: "raise" raises `FitInterrupted`, a KeyboardInterrupt
+        with the best model so far as its ``model``; "return" returns this model, with a warning.
 
     Returns
     -------
@@ -119,13 +131,15 @@ def fit(
     ------
     TypeError, ValueError
         If an argument cannot be used; the message names it and what to do.
+    FitInterrupted
+        See `on_interrupt`.
 
     Warns
     -----
     AmofaWarning
         If columns are constant (they are modelled apart, with the uniqueness `noise_floor` times the mean variance of
-        the other columns, and change no decision), if EM of the chosen model did not converge, or if fewer components
-        than asked for can be told apart.
+        the other columns, and change no decision), if EM of the chosen model did not converge, if fewer components
+        than asked for can be told apart, or if the fit was interrupted.
 
     References
     ----------
@@ -146,52 +160,34 @@ def fit(
     table = check_table(X)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
-    options = _options(search, criterion, noise, prior_rows)
-    tol = check_positive("tol", tol)
-    max_iter = check_whole_number("max_iter", max_iter, at_least=1)
-    floor = check_noise_floor(noise_floor, table.shape[1])
+    options = _options(search, criterion, noise, prior_rows, tol, max_iter, on_interrupt)
+    if not (callback is None or callable(callback)):
+        raise TypeError(f"callback must be a function of a step, got {callback!r}")
+    floor = None if noise_floor is None else check_noise_floor(noise_floor, table.shape[1])
     scale = None if prior_scale is None else check_variances("prior_scale", prior_scale, table.shape[1])
 
-    history: list[Step] = []
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
     with single_blas_thread(), np.errstate(under="ignore"):
         rows = Standardized.of(table, weights)
-        coordinates, samples = rows.coordinates, rows.samples
-        warn_of_constant_columns(coordinates.constant)
-        variances = floor_variances(floor, scale, coordinates)
-        found: Fit | Solution
-        noise = options.noise
-        if samples.n_features == 0:
-            found = _no_search(limits)
-        else:
-            kept = ~coordinates.constant
-            unit = coordinates.scale[kept] ** 2
-            least = variances[kept] / unit
-            prior_variances = np.ones(len(unit)) if scale is None else scale[kept] / unit
-            if options.search == "paper":
-                found, history = _paper(samples, options, limits, least, tol, max_iter)
-            else:
-                if noise_floor is None:
-                    least = np.maximum(least, resolution_variances(samples))
-                    variances[kept] = least * unit
-                prior = Prior(least, prior_variances, options.prior_rows)
-                found, history, noise = _thorough(samples, options, limits, prior, tol, max_iter)
-        parameters = coordinates.restore(found.parameters, variances)
-        if not isinstance(limits.n_factors, tuple):
-            parameters = in_canonical_order(parameters)
-        parameters = with_canonical_factors(parameters)
-        warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={max_iter}")
-        warn_of_shortfall(limits.n_components, parameters.n_components)
-        report = make_report(
-            rows.whole,
-            parameters,
-            variances,
-            criterion=options.criterion,
-            n_parameters=n_parameters(table.shape[1], parameters.n_factors, noise),
-            converged=found.converged,
-            history=history,
-        )
-    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+        warn_of_constant_columns(rows.coordinates.constant)
+        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale))
+        watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)
+        try:
+            found = task.search(watch)
+        except SearchStopped:
+            assert watch.best is not None
+            return task.conclude(watch.best, watch.history)
+        except KeyboardInterrupt as interrupt:
+            if watch.best is None:
+                raise
+            best = task.conclude(watch.best, watch.history)
+            if options.on_interrupt == "raise":
+                raise FitInterrupted(best) from interrupt
+            warn_of_interrupt()
+            return best
+        warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
+        warn_of_shortfall(limits.n_components, found.parameters.n_components)
+        return task.conclude(found, watch.history)
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
@@ -228,72 +224,157 @@ class _Options:
     criterion: str
     noise: str
     prior_rows: float
+    tol: float
+    max_iter: int
+    on_interrupt: str
 
 
-def _options(search: Any, criterion: Any, noise: Any, prior_rows: Any) -> _Options:
+def _options(
+    search: Any, criterion: Any, noise: Any, prior_rows: Any, tol: Any, max_iter: Any, on_interrupt: Any
+) -> _Options:
     search = check_choice("search", search, SEARCHES)
-    noise = check_choice("noise", ("component" if search == "paper" else "auto") if noise is None else noise, NOISES)
-    if search == "paper":
+    paper = search == "paper"
+    noise = check_choice("noise", ("component" if paper else "auto") if noise is None else noise, NOISES)
+    if paper:
         if noise != "component":
             raise ValueError(f"noise={noise!r} needs search='thorough'; the paper's has noise='component' alone")
         if criterion == EVIDENCE:
             raise ValueError("criterion='evidence' needs search='thorough'; the paper's search has criterion='mml'")
         if prior_rows is not None:
             raise ValueError("prior_rows needs search='thorough'; the paper's search has no prior")
-        return _Options(
-            search, check_choice("criterion", "mml" if criterion is None else criterion, tuple(CRITERIA)), noise, 0.0
-        )
-    criterion = check_choice("criterion", EVIDENCE if criterion is None else criterion, (EVIDENCE, *CRITERIA))
+    default, known = ("mml", tuple(CRITERIA)) if paper else (EVIDENCE, (EVIDENCE, *CRITERIA))
+    return _Options(
+        search,
+        check_choice("criterion", default if criterion is None else criterion, known),
+        noise,
+        _prior_rows(prior_rows),
+        check_positive("tol", tol),
+        check_whole_number("max_iter", max_iter, at_least=1),
+        check_choice("on_interrupt", on_interrupt, ("raise", "return")),
+    )
+
+
+def _prior_rows(prior_rows: Any) -> float:
     if prior_rows is None:
-        return _Options(search, criterion, noise, _PRIOR_ROWS)
+        return _PRIOR_ROWS
     if prior_rows == 0 and not isinstance(prior_rows, bool | np.bool_):
-        return _Options(search, criterion, noise, 0.0)
-    return _Options(search, criterion, noise, check_positive("prior_rows", prior_rows))
+        return 0.0
+    return check_positive("prior_rows", prior_rows)
 
 
 # ---- the search's surroundings ---------------------------------------------------------------------------------------
 
 
-def _paper(
-    samples: Samples, options: _Options, limits: Limits, floor: FloatArray, tol: float, max_iter: int
-) -> tuple[Fit, list[Step]]:
-    settings = Settings(
-        criterion=CRITERIA[options.criterion],
-        floor=floor,
-        tol=tol,
-        max_iter=max_iter,
-        annihilates=limits.n_components is None,
-    )
-    return paper_search(samples, settings, limits)
+def _floor_and_prior(
+    rows: Standardized, options: _Options, floor: float | FloatArray | None, scale: FloatArray | None
+) -> tuple[FloatArray, Prior]:
+    """Smallest uniquenesses in the columns' own units, (d,), and the prior in the coordinates of the search."""
+    coordinates = rows.coordinates
+    variances = floor_variances(DEFAULT_FLOOR if floor is None else floor, scale, coordinates)
+    kept = ~coordinates.constant
+    unit = coordinates.scale[kept] ** 2
+    least = variances[kept] / unit
+    if floor is None and options.search == "thorough" and kept.any():
+        least = np.maximum(least, resolution_variances(rows.samples))
+        variances[kept] = least * unit
+    return variances, Prior(least, np.ones(len(unit)) if scale is None else scale[kept] / unit, options.prior_rows)
 
 
-def _thorough(
-    samples: Samples, options: _Options, limits: Limits, prior: Prior, tol: float, max_iter: int
-) -> tuple[Solution, list[Step], str]:
-    """With noise as asked for, or each component's own: "auto" goes on from there with shared noise.
+@dataclass(frozen=True)
+class _Task:
+    """Rows, what is to be found in them, and the way back to the caller's columns and units.
 
-    Returns the model, the steps, and the kind of noise that the model has.
+    Attributes
+    ----------
+    rows : Standardized
+    options : _Options
+    limits : Limits
+    floor : (d,) float64
+        Smallest uniquenesses, in the caller's units.
+    prior : Prior
+        In the coordinates of the search.
     """
-    given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
 
-    def problem(noise: str) -> Problem:
+    rows: Standardized
+    options: _Options
+    limits: Limits
+    floor: FloatArray
+    prior: Prior
+
+    def search(self, watch: Watch[Any]) -> Outcome:
+        if self.rows.samples.n_features == 0:
+            return self.nothing()
+        return self.paper(watch) if self.options.search == "paper" else self.thorough(watch)
+
+    def paper(self, watch: Watch[Fit]) -> Fit:
+        settings = Settings(
+            criterion=CRITERIA[self.options.criterion],
+            floor=self.prior.floor,
+            tol=self.options.tol,
+            max_iter=self.options.max_iter,
+            annihilates=self.limits.n_components is None,
+        )
+        return paper_search(self.rows.samples, settings, self.limits, watch)
+
+    def thorough(self, watch: Watch[Solution]) -> Solution:
+        """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
+        samples, noise = self.rows.samples, self.options.noise
+        if noise != "auto":
+            return thorough_search(samples, self.problem(noise), self.limits, watch)
+        own = thorough_search(samples, self.problem("component"), self.limits, watch)
+        return thorough_search(samples, self.problem("shared"), self.limits, watch, own)
+
+    def problem(self, noise: str) -> Problem:
+        limits, d, n = self.limits, self.rows.samples.n_features, self.rows.samples.total_weight
         pricing: Pricing
-        if options.criterion == EVIDENCE:
-            pricing = Evidence(samples.n_features, samples.total_weight, noise, prior.count)
+        if self.options.criterion == EVIDENCE:
+            pricing = Evidence(d, n, noise, self.prior.count)
         else:
-            pricing = Counted(CRITERIA[options.criterion], samples.n_features, samples.total_weight, noise)
-        choice = FactorChoice(pricing, prior, noise, given, limits.max_factors)
-        return Problem(prior, pricing, noise, choice, tol, max_iter, annihilates=limits.n_components is None)
+            pricing = Counted(CRITERIA[self.options.criterion], d, n, noise)
+        given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
+        return Problem(
+            self.prior,
+            pricing,
+            noise,
+            FactorChoice(pricing, self.prior, noise, given, limits.max_factors),
+            self.options.tol,
+            self.options.max_iter,
+            annihilates=limits.n_components is None,
+        )
 
-    if options.noise != "auto":
-        return *thorough_search(samples, problem(options.noise), limits), options.noise
-    own, history = thorough_search(samples, problem("component"), limits)
-    found, more = thorough_search(samples, problem("shared"), limits, own)
-    return found, history + more, "component" if found is own else "shared"
+    def nothing(self) -> Fit:
+        """The model of rows that are all the same."""
+        given, first = self.limits.n_factors, self.limits.first_factors
+        factors = given[0] if isinstance(given, tuple) else first
+        parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
+        return Fit(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
 
+    def restored(self, parameters: Parameters) -> Parameters:
+        in_units = self.rows.coordinates.restore(parameters, self.floor)
+        given = isinstance(self.limits.n_factors, tuple)
+        return with_canonical_factors(in_units if given else in_canonical_order(in_units))
 
-def _no_search(limits: Limits) -> Fit:
-    """The model of rows that are all the same."""
-    factors = limits.n_factors[0] if isinstance(limits.n_factors, tuple) else limits.first_factors
-    parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
-    return Fit(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
+    def model(self, parameters: Parameters) -> MixtureOfFactorAnalyzers:
+        """For a callback: parameters alone."""
+        return MixtureOfFactorAnalyzers._from_fit(self.restored(parameters))
+
+    def conclude(self, found: Outcome, history: Sequence[Step]) -> MixtureOfFactorAnalyzers:
+        """With all that is to be said of it."""
+        parameters = self.restored(found.parameters)
+        report = make_report(
+            self.rows.whole,
+            parameters,
+            self.floor,
+            criterion=self.options.criterion,
+            n_parameters=n_parameters(parameters.n_features, parameters.n_factors, self.kind_of_noise(parameters)),
+            converged=found.converged,
+            history=history,
+        )
+        return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+
+    def kind_of_noise(self, parameters: Parameters) -> str:
+        """How the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""
+        if self.options.noise != "auto":
+            return self.options.noise
+        noise = parameters.uniquenesses
+        return "shared" if (noise == noise[0]).all() else "component"

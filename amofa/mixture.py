@@ -73,7 +73,7 @@ class MixtureOfFactorAnalyzers:
         self._adopt(parameters_from_arrays(weights, means, loadings, uniquenesses), None)
 
     @classmethod
-    def _from_fit(cls, parameters: Parameters, report: FitReport | None) -> Self:
+    def _from_fit(cls, parameters: Parameters, report: FitReport | None = None) -> Self:
         """A model with parameters that are known to be right, which are copied, and what the fit has to say."""
         model = cls.__new__(cls)
         model._adopt(parameters.copy(), report)

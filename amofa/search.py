@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa.criterion import message_length
 from amofa.em import Fit, Settings, expectation_maximization
-from amofa.history import Step
 from amofa.limits import LEAST_SHARE_OF_A_ROW, REFINEMENT, Limits
 from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Moments, Samples
+from amofa.watch import Watch
 
 # A component takes a further factor only while it has fewer than this share of the columns.
 _MOST_FACTORS_SHARE = 0.8
@@ -36,17 +35,23 @@ class Proposal:
     n_iter: int
 
 
-def paper_search(samples: Samples, settings: Settings, limits: Limits) -> tuple[Fit, list[Step]]:
+def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit]) -> Fit:
     """The algorithm of the paper, with the choices where it is silent that are listed in docs/algorithm.md.
+
+    Parameters
+    ----------
+    samples : Samples
+    settings : Settings
+    limits : Limits
+    watch : Watch
+        Sees every model that was looked at, the rejected ones too.
 
     Returns
     -------
-    fit : Fit
+    Fit
         The model of smallest cost of all that meet `limits`.
-    history : list of Step
-        Every model that was looked at, the rejected ones too.
     """
-    search = _Search(samples, settings, limits)
+    search = _Search(samples, settings, limits, watch)
     search.start()
     while search.grow():
         pass
@@ -54,25 +59,22 @@ def paper_search(samples: Samples, settings: Settings, limits: Limits) -> tuple[
         search.complete_factors(limits.n_factors)
     if limits.n_components is None:
         search.downsize()
-    search.refine()
-    return search.best, search.history
+    return search.refine()
 
 
 class _Search:
-    """The model at hand, the best so far, and the record of all."""
+    """The model at hand."""
 
-    def __init__(self, samples: Samples, settings: Settings, limits: Limits) -> None:
-        self.samples, self.settings, self.limits = samples, settings, limits
-        self.history: list[Step] = []
+    def __init__(self, samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit]) -> None:
+        self.samples, self.settings, self.limits, self.watch = samples, settings, limits, watch
         self.current: Fit
-        self.best: Fit
 
     # -- the phases --
 
     def start(self) -> None:
         """Fit one component."""
         first = first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
-        self.best = self.current = self.fit(first)
+        self.current = self.fit(first)
         self.record(Proposal("start", -1, self.current, self.current.n_iter), accepted=True)
 
     def grow(self) -> bool:
@@ -119,13 +121,16 @@ class _Search:
             self.current = self.fit(self.current.parameters.without(lightest))
             self.record(Proposal("remove", lightest, self.current, self.current.n_iter), accepted=True)
 
-    def refine(self) -> None:
-        """Go on with EM from the best model where it met the limit of iterations before the tolerance."""
-        if not self.best.converged:
-            longer = replace(self.settings, max_iter=REFINEMENT * self.settings.max_iter)
-            refined = expectation_maximization(self.samples, self.best.parameters, longer)
-            self.record(Proposal("refine", -1, refined, refined.n_iter), accepted=True)
-            self.best = refined
+    def refine(self) -> Fit:
+        """The best model, after more EM where it met the limit of iterations before the tolerance."""
+        best = self.watch.best
+        assert best is not None
+        if best.converged:
+            return best
+        longer = replace(self.settings, max_iter=REFINEMENT * self.settings.max_iter)
+        refined = expectation_maximization(self.samples, best.parameters, longer)
+        self.record(Proposal("refine", -1, refined, refined.n_iter), accepted=True)
+        return refined
 
     # -- proposals --
 
@@ -221,25 +226,8 @@ class _Search:
         return expectation_maximization(self.samples, start, self.settings)
 
     def record(self, proposal: Proposal, *, accepted: bool) -> None:
-        """Put a model into the history, and keep it if it is the best that meets the limits."""
-        fit, parameters = proposal.fit, proposal.fit.parameters
-        weights, n_factors = parameters.weights.tolist(), parameters.n_factors
-        length = message_length(self.samples.n_features, n_factors, self.samples.total_weight)
-        self.history.append(
-            Step(
-                action=proposal.action,
-                component=proposal.component,
-                n_factors=n_factors,
-                cost=fit.cost,
-                message_length=length.cost(fit.log_likelihood, 0.0, weights),
-                log_likelihood=fit.log_likelihood,
-                n_iter=proposal.n_iter,
-                accepted=accepted,
-            )
-        )
-        met = self.limits.met_by(parameters)
-        if (met and fit.cost < self.best.cost) or not self.limits.met_by(self.best.parameters):
-            self.best = fit
+        fit, n_iter = proposal.fit, proposal.n_iter
+        self.watch.see(proposal.action, proposal.component, fit, accepted=accepted, n_iter=n_iter)
 
 
 def ranked(measure: FloatArray, eligible: list[bool]) -> list[int]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amofa._analyser import Solver
-from amofa.criterion import message_length
 from amofa.exact_em import Problem, Solution, exact_em
-from amofa.history import Step
 from amofa.limits import LEAST_SHARE_OF_A_ROW, REFINEMENT, Limits
 from amofa.merges import merge_candidates
 from amofa.moves import merge_coincident
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import Mask, layers, parts, split_masks
+from amofa.watch import Watch
 
 # Rows of smaller responsibility have no say in a component's local fit.
 _LEAST_RESPONSIBILITY = 1e-2
@@ -40,8 +39,8 @@ _REFINED = 1e-5
 
 
 def thorough_search(
-    samples: Samples, problem: Problem, limits: Limits, found: Solution | None = None
-) -> tuple[Solution, list[Step]]:
+    samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution], found: Solution | None = None
+) -> Solution:
     """Grow by splits, merge, and so on until no move lowers the cost.
 
     Parameters
@@ -50,29 +49,28 @@ def thorough_search(
     problem : Problem
         With shared noise where `found` is given.
     limits : Limits
+    watch : Watch
+        Sees every model that was looked at on all rows, the rejected ones too.
     found : Solution, optional
         Of a search with a noise for each component. The search then goes on from it with the noise shared, if that
         costs no more at once, and the better of the two models is its result.
 
     Returns
     -------
-    solution : Solution
+    Solution
         The model of smallest cost that meets `limits`.
-    history : list of Step
-        Every model that was looked at on all rows, the rejected ones too.
     """
-    search = _Search(samples, problem, limits)
+    search = _Search(samples, problem, limits, watch)
     if found is None:
         search.start()
     elif not search.share(found):
-        return found, search.history
+        return found
     while search.grow() or search.merge():
         pass
     if isinstance(limits.n_factors, tuple):
         search.complete_factors(limits.n_factors)
     search.refine()
-    best = search.current if found is None or search.current.cost < found.cost else found
-    return best, search.history
+    return search.current if found is None or search.current.cost < found.cost else found
 
 
 @dataclass(frozen=True)
@@ -85,13 +83,12 @@ class _Local:
 
 
 class _Search:
-    """The model at hand, and the record of all."""
+    """The model at hand."""
 
-    def __init__(self, samples: Samples, problem: Problem, limits: Limits) -> None:
-        self.samples, self.problem, self.limits = samples, problem, limits
+    def __init__(self, samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution]) -> None:
+        self.samples, self.problem, self.limits, self.watch = samples, problem, limits, watch
         # Tables with fewer rows than columns do without (d, d) arrays.
         self.solver = Solver(samples.n_features) if samples.n_rows >= samples.n_features else None
-        self.history: list[Step] = []
         self.locals: list[_Local] = []
         self.current: Solution
 
@@ -102,7 +99,7 @@ class _Search:
         d = self.samples.n_features
         plain = Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))
         self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
-        self.record("start", -1, self.current, accepted=True)
+        self.watch.see("start", -1, self.current, accepted=True)
 
     def share(self, found: Solution) -> bool:
         """Give the components of a model one noise; whether that costs no more."""
@@ -112,7 +109,7 @@ class _Search:
         self.current = self.fit(start, choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
         accepted = bool(self.current.cost <= found.cost + _LEAST_GAIN)
-        self.record("share", -1, self.current, accepted=accepted)
+        self.watch.see("share", -1, self.current, accepted=accepted)
         return accepted
 
     def grow(self) -> bool:
@@ -162,7 +159,7 @@ class _Search:
             kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
             fit = self.fit(Parameters.from_components([*kept, pair.merged]), bar=self.bar())
             accepted = bool(fit.cost < self.bar())
-            self.record("merge", pair.first, fit, accepted=accepted)
+            self.watch.see("merge", pair.first, fit, accepted=accepted)
             if accepted:
                 self.current = fit
                 return True
@@ -181,7 +178,7 @@ class _Search:
         self.current = exact_em(
             self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at_end=False
         )
-        self.record("factor", -1, self.current, accepted=True)
+        self.watch.see("factor", -1, self.current, accepted=True)
 
     def refine(self) -> None:
         """EM of the chosen model to a tolerance at which no user sees where it ended."""
@@ -197,7 +194,7 @@ class _Search:
         )
         # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
         accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
-        self.record("refine", -1, refined, accepted=accepted)
+        self.watch.see("refine", -1, refined, accepted=accepted)
         if accepted:
             self.current = refined
 
@@ -222,7 +219,7 @@ class _Search:
                 added.append(children[1])
         fit = self.fit(Parameters.from_components([*components, *added]), bar=np.inf if forced else self.bar())
         accepted = self.holds(fit) if forced else bool(fit.cost < self.bar())
-        self.record("split", chosen[0] if len(chosen) == 1 else -1, fit, accepted=accepted)
+        self.watch.see("split", chosen[0] if len(chosen) == 1 else -1, fit, accepted=accepted)
         if accepted:
             self.current = fit
         return accepted
@@ -306,22 +303,6 @@ class _Search:
     def fit(self, start: Parameters, choose_at: Sequence[int] = (), bar: float = np.inf) -> Solution:
         return exact_em(
             self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at, bar=bar
-        )
-
-    def record(self, action: str, component: int, fit: Solution, *, accepted: bool) -> None:
-        weights, n_factors = fit.parameters.weights.tolist(), fit.parameters.n_factors
-        length = message_length(self.samples.n_features, n_factors, self.samples.total_weight)
-        self.history.append(
-            Step(
-                action=action,
-                component=component,
-                n_factors=n_factors,
-                cost=fit.cost,
-                message_length=length.cost(fit.log_likelihood, 0.0, weights),
-                log_likelihood=fit.log_likelihood,
-                n_iter=fit.n_iter,
-                accepted=accepted,
-            )
         )
 
 

@@ -39,7 +39,7 @@ FLOORS = (
     ("parameters",),
     ("analyser", "arguments", "limits", "metrics", "samples", "summary", "validation"),
     ("coordinates", "em", "mixture", "results", "panel", "tables"),
-    ("exact_em", "io", "moves", "starts"),
+    ("exact_em", "io", "moves", "starts", "watch"),
     ("merges", "search"),
     ("thorough",),
     ("fitting", "baselines._gaussian"),

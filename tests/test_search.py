@@ -16,6 +16,7 @@ from amofa.em import Settings, expectation_maximization
 from amofa.parameters import Component, Parameters
 from amofa.samples import Samples
 from amofa.search import Limits, paper_search, ranked
+from amofa.watch import Watch
 
 TOL = 1e-5
 
@@ -50,7 +51,8 @@ def run(X, *, criterion="mml", tol=TOL, max_iter=100, **limits):
     settings = Settings(
         CRITERIA[criterion], np.full(samples.n_features, 1e-4), tol, max_iter, limits.n_components is None
     )
-    return samples, *paper_search(samples, settings, limits)
+    watch = Watch(samples, limits)
+    return samples, paper_search(samples, settings, limits, watch), watch.history
 
 
 @pytest.fixture(params=["thorough", "paper"])
@@ -301,7 +303,7 @@ def test_no_limit_changes_nothing_where_it_does_not_bind(rng):
 # ---- both given: plain maximum likelihood ----------------------------------------------------------------------------
 
 # Options with which a search's costs are those of the likelihood and the criterion alone.
-NO_PRIOR = {"thorough": {"prior_rows": 0}, "paper": {}}
+NO_PRIOR = {"thorough": {"prior_rows": 0, "noise": "component"}, "paper": {}}
 
 
 def components_of(model):

@@ -1,0 +1,136 @@
+"""What sees every model of a search: the record, the caller's callback, and the best model for when it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Generic, Protocol, TypeVar
+
+from amofa.criterion import message_length
+from amofa.history import Step
+from amofa.limits import Limits
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import Parameters
+from amofa.samples import Samples
+
+
+@dataclass(frozen=True)
+class LiveStep(Step):
+    """A step of a search that is going on.
+
+    Attributes
+    ----------
+    model : MixtureOfFactorAnalyzers
+        The mixture after the step, in the columns and units of X.
+    """
+
+    model: MixtureOfFactorAnalyzers
+
+
+Callback = Callable[[LiveStep], object]
+
+
+class Outcome(Protocol):
+    """A mixture that EM ended with: `amofa.em.Fit` or `amofa.exact_em.Solution`."""
+
+    @property
+    def parameters(self) -> Parameters: ...
+
+    @property
+    def log_likelihood(self) -> float: ...
+
+    @property
+    def cost(self) -> float: ...
+
+    @property
+    def n_iter(self) -> int: ...
+
+    @property
+    def converged(self) -> bool: ...
+
+
+class SearchStopped(Exception):  # noqa: N818 - not an error
+    """The callback has seen enough."""
+
+
+Found = TypeVar("Found", bound=Outcome)
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """A fit was interrupted.
+
+    Attributes
+    ----------
+    model : MixtureOfFactorAnalyzers
+        The best model so far.
+    """
+
+    def __init__(self, model: MixtureOfFactorAnalyzers) -> None:
+        super().__init__("the fit was interrupted; the attribute model has the best one so far")
+        self.model = model
+
+
+class Watch(Generic[Found]):
+    """Keeps the history of a search, and the best model that was looked at.
+
+    Parameters
+    ----------
+    samples : Samples
+        In the coordinates of the search.
+    limits : Limits
+    callback : callable, optional
+        Called with each step; what it returns, if true, stops the search.
+    model_of : callable, optional
+        Makes the caller's model from parameters in the coordinates of the search.
+
+    Attributes
+    ----------
+    history : list of Step
+    best : Found or None
+        The model of smallest cost of those that meet the limits, of all as long as none does.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        limits: Limits,
+        callback: Callback | None = None,
+        model_of: Callable[[Parameters], MixtureOfFactorAnalyzers] = MixtureOfFactorAnalyzers._from_fit,
+    ) -> None:
+        self.samples, self.limits, self.callback, self.model_of = samples, limits, callback, model_of
+        self.history: list[Step] = []
+        self.best: Found | None = None
+
+    def see(self, action: str, component: int, outcome: Found, *, accepted: bool, n_iter: int | None = None) -> None:
+        """Put a model into the history, and keep it if it is the best.
+
+        Raises
+        ------
+        SearchStopped
+            If the callback says so.
+        """
+        parameters = outcome.parameters
+        length = message_length(self.samples.n_features, parameters.n_factors, self.samples.total_weight)
+        step = Step(
+            action=action,
+            component=component,
+            n_factors=parameters.n_factors,
+            cost=outcome.cost,
+            message_length=length.cost(outcome.log_likelihood, 0.0, parameters.weights.tolist()),
+            log_likelihood=outcome.log_likelihood,
+            n_iter=outcome.n_iter if n_iter is None else n_iter,
+            accepted=accepted,
+        )
+        self.history.append(step)
+        if self.best is None or self.is_better(outcome, self.best):
+            self.best = outcome
+        if self.callback is not None and self.callback(self.live(step, parameters)):
+            raise SearchStopped
+
+    def live(self, step: Step, parameters: Parameters) -> LiveStep:
+        values = {field.name: getattr(step, field.name) for field in fields(step)}
+        return LiveStep(**values, model=self.model_of(parameters))
+
+    def is_better(self, outcome: Found, best: Found) -> bool:
+        met = self.limits.met_by(outcome.parameters)
+        return (met and outcome.cost < best.cost) or not self.limits.met_by(best.parameters)
