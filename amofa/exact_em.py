@@ -291,17 +291,22 @@ def exact_em(
     state = make_pass(samples, start, problem, solver)
     previous = gain = np.inf
     settled, rounds = False, 0
+    # While numbers of factors stay the price hardly changes.
+    beyond: float | None = None
     for iteration in range(max_iter):
         penalised = state.expect()
         weakest = int(np.argmin(state.counts))
         if problem.annihilates and len(state.counts) > 1 and state.counts[weakest] < LEAST_ROWS:
             state = make_pass(samples, state.parameters.without(weakest), problem, solver)
             previous = gain = np.inf
+            beyond = None
             continue
         earlier, gain = gain, previous - penalised
         previous = penalised
-        if gain < np.inf and bar < np.inf and penalised + price(state) - _PATIENCE * gain > bar:
-            return solution(state, penalised, iteration + 1, converged=False)
+        if gain < np.inf and bar < np.inf:
+            beyond = price(state) if beyond is None else beyond
+            if penalised + beyond - _PATIENCE * gain > bar:
+                return solution(state, penalised, iteration + 1, converged=False)
         converged = _gain_left(gain, earlier) < tolerance
         if converged and (settled or not choose_at_end or rounds == _MOST_ROUNDS):
             return solution(state, penalised, iteration + 1, converged=True)
@@ -314,6 +319,7 @@ def exact_em(
         if new.n_factors != state.parameters.n_factors:
             gain = np.inf
         state = make_pass(samples, new, problem, solver)
+        beyond = None
         previous = np.inf if not settled else previous
     return solution(state, state.expect(), max_iter, converged=False)
 
