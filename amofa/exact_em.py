@@ -280,7 +280,8 @@ def exact_em(
     choose_at_end : bool
         Whether they are chosen anew at the end, too, until that changes nothing.
     bar : float
-        The run is given up, not converged, where at the gain of its last step the cost stays above this for long.
+        The run is given up, not converged, where at the gain of its last step the cost stays above this for long, and
+        a choice of the numbers of factors, if there is to be one at the end, does not change that.
 
     Returns
     -------
@@ -303,19 +304,21 @@ def exact_em(
             continue
         earlier, gain = gain, previous - penalised
         previous = penalised
+        hopeless = False
         if gain < np.inf and bar < np.inf:
             beyond = price(state) if beyond is None else beyond
-            if penalised + beyond - _PATIENCE * gain > bar:
-                return solution(state, penalised, iteration + 1, converged=False)
-        converged = _gain_left(gain, earlier) < tolerance
-        if converged and (settled or not choose_at_end or rounds == _MOST_ROUNDS):
-            return solution(state, penalised, iteration + 1, converged=True)
-        if not (converged or iteration in choose_at):
+            hopeless = penalised + beyond - _PATIENCE * gain > bar
+        # What hardly gets better with these numbers of factors may with others.
+        ended = hopeless or _gain_left(gain, earlier) < tolerance
+        last = settled or not choose_at_end or rounds == _MOST_ROUNDS or (hopeless and rounds > 0)
+        if ended and last:
+            return solution(state, penalised, iteration + 1, converged=not hopeless)
+        if not (ended or iteration in choose_at):
             state.maximize()
             continue
-        rounds += converged
+        rounds += ended
         new = chosen(state)
-        settled = converged and new.n_factors == state.parameters.n_factors
+        settled = ended and new.n_factors == state.parameters.n_factors
         if new.n_factors != state.parameters.n_factors:
             gain = np.inf
         state = make_pass(samples, new, problem, solver)
