@@ -310,7 +310,7 @@ def exact_em(
             hopeless = penalised + beyond - _PATIENCE * gain > bar
         # What hardly gets better with these numbers of factors may with others.
         ended = hopeless or _gain_left(gain, earlier) < tolerance
-        last = settled or not choose_at_end or rounds == _MOST_ROUNDS or (hopeless and rounds > 0)
+        last = settled or not choose_at_end or rounds == _MOST_ROUNDS
         if ended and last:
             return solution(state, penalised, iteration + 1, converged=not hopeless)
         if not (ended or iteration in choose_at):
