@@ -183,8 +183,8 @@ def choose(
         prior.scale,
         found,
         loadings,
-        MOST_STEPS,
-        TOLERANCE,
+        choice.max_steps,
+        choice.tol,
         PATIENCE,
         _LEAST_SAVING,
     )
@@ -204,6 +204,10 @@ class FactorChoice:
     n_factors : int, optional
         Kept where given.
     max_factors : int, optional
+    max_steps : int
+        Newton steps for each number of factors at most.
+    tol : float
+        Nats; fewer are not worth a step.
     """
 
     pricing: Pricing
@@ -211,6 +215,8 @@ class FactorChoice:
     noise: str
     n_factors: int | None = None
     max_factors: int | None = None
+    max_steps: int = MOST_STEPS
+    tol: float = TOLERANCE
 
     def most_factors(self, count: float, spread: Spread) -> int:
         """So many that each column's regression on them has at least two rows for each coefficient."""

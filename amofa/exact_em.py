@@ -280,7 +280,8 @@ def exact_em(
     choose_at_end : bool
         Whether they are chosen anew at the end, too, until that changes nothing.
     bar : float
-        The run is given up, not converged, where at the gain of its last step the cost stays above this for long.
+        The run is given up, not converged, where at the gain of its last step the cost stays above this for long, and
+        a choice of the numbers of factors, if there is to be one at the end, does not change that.
 
     Returns
     -------
@@ -291,29 +292,37 @@ def exact_em(
     state = make_pass(samples, start, problem, solver)
     previous = gain = np.inf
     settled, rounds = False, 0
+    # While numbers of factors stay the price hardly changes.
+    beyond: float | None = None
     for iteration in range(max_iter):
         penalised = state.expect()
         weakest = int(np.argmin(state.counts))
         if problem.annihilates and len(state.counts) > 1 and state.counts[weakest] < LEAST_ROWS:
             state = make_pass(samples, state.parameters.without(weakest), problem, solver)
             previous = gain = np.inf
+            beyond = None
             continue
         earlier, gain = gain, previous - penalised
         previous = penalised
-        if gain < np.inf and bar < np.inf and penalised + price(state) - _PATIENCE * gain > bar:
-            return solution(state, penalised, iteration + 1, converged=False)
-        converged = _gain_left(gain, earlier) < tolerance
-        if converged and (settled or not choose_at_end or rounds == _MOST_ROUNDS):
-            return solution(state, penalised, iteration + 1, converged=True)
-        if not (converged or iteration in choose_at):
+        hopeless = False
+        if gain < np.inf and bar < np.inf:
+            beyond = price(state) if beyond is None else beyond
+            hopeless = penalised + beyond - _PATIENCE * gain > bar
+        # What hardly gets better with these numbers of factors may with others.
+        ended = hopeless or _gain_left(gain, earlier) < tolerance
+        last = settled or not choose_at_end or rounds == _MOST_ROUNDS
+        if ended and last:
+            return solution(state, penalised, iteration + 1, converged=not hopeless)
+        if not (ended or iteration in choose_at):
             state.maximize()
             continue
-        rounds += converged
+        rounds += ended
         new = chosen(state)
-        settled = converged and new.n_factors == state.parameters.n_factors
+        settled = ended and new.n_factors == state.parameters.n_factors
         if new.n_factors != state.parameters.n_factors:
             gain = np.inf
         state = make_pass(samples, new, problem, solver)
+        beyond = None
         previous = np.inf if not settled else previous
     return solution(state, state.expect(), max_iter, converged=False)
 

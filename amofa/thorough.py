@@ -24,6 +24,11 @@ _LEAST_RESPONSIBILITY = 1e-2
 _LOCAL_ROUNDS = ((None, 6, (0, 3)), (2, 15, (0, 8)))
 # The best one is then run to its end.
 _LOCAL_ITERATIONS = 50
+# In those rounds numbers of factors are chosen roughly: each M-step goes on with the uniquenesses.
+_ROUGH_STEPS, _ROUGH_TOLERANCE = 4, 0.1
+# A start that stays behind the best one by more than so many nats per row of the component is given up, and so is the
+# component if its best start stays behind what is worth a trial by more than that.
+_BEHIND = 1.0
 # The gain of a local fit bounds that of EM on all rows from below. Splits that fall short by more than so many nats
 # per row are not tried on all rows, nor more than so many that fall short at all.
 _HOPELESS = 0.05
@@ -87,6 +92,7 @@ class _Search:
 
     def __init__(self, samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution]) -> None:
         self.samples, self.problem, self.limits, self.watch = samples, problem, limits, watch
+        self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
         # Tables with fewer rows than columns do without (d, d) arrays.
         self.solver = Solver(samples.n_features) if samples.n_rows >= samples.n_features else None
         self.locals: list[_Local] = []
@@ -125,8 +131,7 @@ class _Search:
         forced = self.limits.n_components is not None
         trials += [[i] for i in (found if forced else found[:_MOST_TRIALS])]
         for chosen in trials:
-            gain = self.locals[chosen[0]].gain
-            if gain < -_HOPELESS * self.samples.total_weight and not forced:
+            if self.locals[chosen[0]].gain < -self.worth_a_trial():
                 break
             if self.try_split(chosen, forced=forced):
                 return True
@@ -260,11 +265,11 @@ class _Search:
         local, whole = found
         starts = self.starts(local, whole)
         for number, max_iter, choose_at in _LOCAL_ROUNDS:
-            fits = _best_pairs([self.local_fit(local, start, max_iter, choose_at) for start in starts[:number]])
+            fits = self.rough_fits(local, starts[:number], max_iter, choose_at)
             starts = [fit.parameters for fit in fits]
-        if not starts:
-            return _Local(component, -np.inf, None)
-        fit = self.local_fit(local, starts[0], _LOCAL_ITERATIONS, (0,), choose_at_end=True)
+            if not fits or fits[0].cost > whole.cost + self.worth_a_trial() + _BEHIND * local.total_weight:
+                return _Local(component, -np.inf, None)
+        fit = exact_em(local, starts[0], self.problem, self.solver, _LOCAL_ITERATIONS, choose_at=(0,))
         if fit.n_components < 2:
             return _Local(component, -np.inf, None)
         # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
@@ -287,12 +292,25 @@ class _Search:
         layered = [layers(x, weights, mask, problem.choice, self.solver, start) for mask, start in parted(masks.across)]
         return plain + [start for start in layered if any(start.n_factors)]
 
-    def local_fit(
-        self, local: Samples, start: Parameters, max_iter: int, choose_at: Sequence[int], *, choose_at_end: bool = False
-    ) -> Solution:
-        return exact_em(
-            local, start, self.problem, self.solver, max_iter, choose_at=choose_at, choose_at_end=choose_at_end
-        )
+    def rough_fits(
+        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int]
+    ) -> list[Solution]:
+        """Fits of two components by rising cost, one of those that have come to the same."""
+        fits: list[Solution] = []
+        bar = np.inf
+        for start in starts:
+            fit = exact_em(
+                local, start, self.rough, self.solver, max_iter, choose_at=choose_at, choose_at_end=False, bar=bar
+            )
+            if fit.n_components == 2:
+                fits.append(fit)
+                bar = min(bar, fit.cost + _BEHIND * local.total_weight)
+        fits.sort(key=lambda fit: fit.cost)
+        return [fit for i, fit in enumerate(fits) if i == 0 or fit.cost > fits[i - 1].cost + _SAME_COST]
+
+    def worth_a_trial(self) -> float:
+        """A local fit that costs up to so many nats more than the whole component is tried on all rows."""
+        return np.inf if self.limits.n_components is not None else _HOPELESS * self.samples.total_weight
 
     # -- bookkeeping --
 
@@ -304,15 +322,6 @@ class _Search:
         return exact_em(
             self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at, bar=bar
         )
-
-
-def _best_pairs(fits: Sequence[Solution]) -> list[Solution]:
-    """Fits of two components by rising cost, one of those that have come to the same."""
-    kept: list[Solution] = []
-    for fit in sorted((fit for fit in fits if fit.n_components == 2), key=lambda fit: fit.cost):
-        if not kept or fit.cost > kept[-1].cost + _SAME_COST:
-            kept.append(fit)
-    return kept
 
 
 def _same(a: Component, b: Component) -> bool:

@@ -175,7 +175,7 @@ cdef class Solver:
     ):
         """Choose the number of factors of one analyser, from the uniquenesses and the number given.
 
-        The price of q factors, nats, is ``prices[q] + max(mean_price - log |Sigma|, least_mean_price) / 2``. Factors are
+        The price of q factors is ``prices[q] + max(mean_price - log |Sigma|, least_mean_price) / 2`` nats. Factors are
         added while that saves ``least_saving``: as many at a time as pay with the uniquenesses as they are, or one on
         trial. With Psi fixed, factor j adds n/2 (l_j - 1 - log l_j) to the log-likelihood; a better Psi only adds to
         that. Then they are removed while that costs nothing: once in, they hold on to a column's noise. A trial is

@@ -278,6 +278,21 @@ def test_more_factors_cost_what_is_said(rng, noise):
 
 
 @pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("count", [0.5, 150.0])
+def test_prices_by_number_of_factors_and_determinant(rng, noise, count):
+    d, n = 6, 400.0
+    for pricing in (Evidence(d, n, noise, 4.0), *(Counted(CRITERIA[name], d, n, noise) for name in CRITERIA)):
+        prices, (concentrated, least) = pricing.prices(count, d - 1), pricing.mean_prices(count)
+        assert prices.shape == (d,)
+        # The mean's price is at its least, or not.
+        for p, size in ((0, 1.0), (2, 1.0), (5, 1e-3), (0, 1e-3)):
+            loadings, noises = size * rng.normal(size=(p, d)), size**2 * rng.uniform(0.5, 1.5, d)
+            log_determinant = np.linalg.slogdet(loadings.T @ loadings + np.diag(noises))[1]
+            expected = prices[p] + max(concentrated - log_determinant, least) / 2
+            assert pricing.component(count, loadings, noises) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("noise", KINDS)
 def test_components_of_hardly_any_rows_have_a_finite_price(noise):
     for pricing in (Evidence(3, 50.0, noise, 4.0), Counted(message_length, 3, 50.0, noise)):
         for count in (0.0, 1e-300, 0.5):

@@ -348,6 +348,20 @@ def run(x, start, problem, max_iter=200, **options):
 
 
 @pytest.mark.parametrize("noise", KINDS)
+def test_a_run_is_given_up_only_where_it_cannot_reach_the_bar(clear, noise):
+    x, labels = clear
+    problem, start = a_problem(6, 400.0, noise), coarse(x, labels, noise)
+    free = run(x, start, problem)
+    # The choice at the end is needed to reach the bar.
+    assert run(x, start, problem, choose_at_end=False).cost > free.cost + 1.0
+    assert run(x, start, problem, bar=free.cost + 1.0).cost == pytest.approx(free.cost, abs=0.1)
+    missed = run(x, start, problem, bar=free.cost - 1000.0)
+    assert not missed.converged
+    assert missed.n_iter < free.n_iter
+    assert missed.cost > free.cost - problem.tol * 400
+
+
+@pytest.mark.parametrize("noise", KINDS)
 def test_em_converges_and_says_what_it_found(clear, noise):
     x, labels = clear
     problem = a_problem(6, 400.0, noise)
