@@ -16,8 +16,8 @@ from amofa.arguments import (
     check_choice,
     check_factor_sequence,
     check_noise_floor,
-    check_positive,
     check_not_negative,
+    check_positive,
     check_variances,
     check_whole_number,
 )
