@@ -258,7 +258,7 @@ def test_finds_components_and_their_dimensionalities(rng):
 def test_noise_of_each_component_needs_no_factors_for_it(rng):
     """With noise shared, what a component has more of it takes factors."""
     X, _ = datasets.factor_analysers(rng, 6, [1, 1], [500, 500], distance=12.0, noise=(0.05, 2.0))
-    shared, own = vbmofa(X), vbmofa(X, noise="component")
+    shared, own = vbmofa(X, n_tries=1), vbmofa(X, noise="component", n_tries=1)
     assert own.n_components == 2
     assert own.n_factors.tolist() == [1, 1]
     assert shared.n_factors.sum() > 2
@@ -286,16 +286,16 @@ def test_history_rises_and_ends_at_the_model(rng):
 
 
 def test_the_same_random_state_gives_the_same_model(rows):
-    first, second = vbmofa(rows, random_state=3), vbmofa(rows, random_state=3)
+    first, second = vbmofa(rows, n_tries=1, random_state=3), vbmofa(rows, n_tries=1, random_state=3)
     np.testing.assert_array_equal(first.means, second.means)
-    generator = vbmofa(rows, random_state=np.random.default_rng(3))
+    generator = vbmofa(rows, n_tries=1, random_state=np.random.default_rng(3))
     np.testing.assert_array_equal(first.means, generator.means)
-    assert vbmofa(rows, random_state=np.random.RandomState(0)).n_components >= 1
+    assert vbmofa(rows, n_tries=1, random_state=np.random.RandomState(0)).n_components >= 1
 
 
 def test_order_of_rows_does_not_matter(rng):
     X, _ = datasets.factor_analysers(rng, 5, [1, 2], [200, 200], distance=6.0)
-    first, other = vbmofa(X), vbmofa(X[rng.permutation(len(X))])
+    first, other = vbmofa(X, n_tries=1), vbmofa(X[rng.permutation(len(X))], n_tries=1)
     np.testing.assert_array_equal(first.n_factors, other.n_factors)
     np.testing.assert_allclose(first.score_samples(X), other.score_samples(X), rtol=1e-5)
 
@@ -311,7 +311,7 @@ def test_units_do_not_matter(rng):
 def test_weight_2_is_a_row_twice(rng):
     X, _ = datasets.factor_analysers(rng, 3, [1, 1], [80, 80], distance=8.0)
     w = rng.integers(0, 3, len(X))
-    weighted, repeated = vbmofa(X, sample_weight=w), vbmofa(np.repeat(X, w, axis=0))
+    weighted, repeated = vbmofa(X, n_tries=1, sample_weight=w), vbmofa(np.repeat(X, w, axis=0), n_tries=1)
     np.testing.assert_allclose(weighted.means, repeated.means, rtol=1e-4, atol=1e-4)
 
 
@@ -319,11 +319,11 @@ def test_limits_are_kept(rng):
     X, _ = datasets.factor_analysers(rng, 5, [2, 2], [200, 200], distance=8.0)
     model = vbmofa(X, max_components=1, max_factors=1)
     assert (model.n_components, model.n_factors.tolist()) == (1, [1])
-    assert vbmofa(X, max_factors=0).n_factors.tolist() == [0] * vbmofa(X, max_factors=0).n_components
+    assert not vbmofa(X, max_factors=0, max_components=2).n_factors.any()
 
 
 def test_model_can_be_saved(rows, tmp_path):
-    model = vbmofa(rows)
+    model = vbmofa(rows, n_tries=1)
     model.save(tmp_path / "model.npz")
     loaded = amofa.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.score_samples(rows), model.score_samples(rows))
@@ -345,7 +345,7 @@ def test_degenerate_rows_give_finite_models(rng, case, noise):
     }[case]
     if case == "constant column":
         X[:, 2] = 4.0
-    model = vbmofa(X, noise=noise)
+    model = vbmofa(X, noise=noise, n_tries=1)
     assert np.isfinite(model.score_samples(X)).all()
     assert np.isfinite([step.cost for step in model.history]).all()
 
