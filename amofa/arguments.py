@@ -39,6 +39,13 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_not_negative(name: str, value: Any) -> float:
+    """A number that is finite and not negative."""
+    if value is not False and isinstance(value, Real) and value == 0:
+        return 0.0
+    return check_positive(name, value)
+
+
 def check_noise_floor(noise_floor: Any, d: int) -> float | FloatArray:
     if noise_floor is None:
         return DEFAULT_FLOOR

@@ -17,6 +17,7 @@ from amofa.arguments import (
     check_choice,
     check_factor_sequence,
     check_noise_floor,
+    check_not_negative,
     check_positive,
     check_variances,
     check_whole_number,
@@ -247,19 +248,11 @@ def _options(
         search,
         check_choice("criterion", default if criterion is None else criterion, known),
         noise,
-        _prior_rows(prior_rows),
+        _PRIOR_ROWS if prior_rows is None else check_not_negative("prior_rows", prior_rows),
         check_positive("tol", tol),
         check_whole_number("max_iter", max_iter, at_least=1),
         check_choice("on_interrupt", on_interrupt, ("raise", "return")),
     )
-
-
-def _prior_rows(prior_rows: Any) -> float:
-    if prior_rows is None:
-        return _PRIOR_ROWS
-    if prior_rows == 0 and not isinstance(prior_rows, bool | np.bool_):
-        return 0.0
-    return check_positive("prior_rows", prior_rows)
 
 
 # ---- the search's surroundings ---------------------------------------------------------------------------------------
