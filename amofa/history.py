@@ -15,8 +15,9 @@ class Step:
     Attributes
     ----------
     action : str
-        "start", "split" (a component became two), "factor" (a component got one more, or those asked for), "merge"
-        (two became one), "remove" (downsizing) or "refine" (more EM for the chosen model).
+        "start" (of a search, or one of several EM runs), "split" (a component became two), "factor" (a component got
+        one more, or those asked for), "merge" (two became one), "remove" (downsizing) or "refine" (more EM for the
+        chosen model).
     component : int
         The component acted on, as it was numbered before the step; -1 where there is none.
     n_factors : tuple of int

@@ -85,8 +85,9 @@ def ulfmm(
     Notes
     -----
     The message length is sum_k C/2 log pi_k + K (C + 1)/2 log N - log p(X), with C = d + the free entries of a
-    covariance, as in the program of the authors; their paper has N / 12 in place of N, and a constant. One sweep costs
-    O(N K (K + d^2)); memory for densities is O(N K).
+    covariance, as in the program of the authors; their paper has N / 12 in place of N, and a constant. As in it, too,
+    a weight is updated to the component's share of the rows and all are then brought to sum to 1, which maximises
+    nothing: a sweep may lengthen the message a little. One sweep costs O(N K (K + d^2)); memory is O(N K).
 
     References
     ----------
