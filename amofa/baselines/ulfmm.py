@@ -31,7 +31,7 @@ def ulfmm(
     *,
     max_components: int = 20,
     covariance: str = "full",
-    ridge: float = 1e-6,
+    ridge: float = 1e-4,
     sample_weight: ArrayLike | None = None,
     tol: float = 4e-5,
     max_iter: int = 1000,
@@ -52,7 +52,7 @@ def ulfmm(
     covariance : {"full", "diag", "spherical"}, default "full"
         Each component has any covariance, a variance for each column, or one variance for all columns, which then
         should have the same units.
-    ridge : float, default 1e-6
+    ridge : float, default 1e-4
         Added to each variance, as a share of the column's variance in X ("spherical": of the mean of those). Positive.
     sample_weight : (n,) array-like, optional
         How often each row counts; a row of weight 0 is as good as absent.
