@@ -68,7 +68,15 @@ def full_component(weight: float, mean: FloatArray, covariance: FloatArray) -> C
 
 
 def diagonal_component(weight: float, mean: FloatArray, variances: FloatArray) -> Component:
-    """A Gaussian whose columns are independent: a factor analyser without factors."""
+    """A Gaussian whose columns are independent: a factor analyser without factors.
+
+    Raises
+    ------
+    FloatingPointError
+        If a variance is not positive.
+    """
+    if not (variances > 0.0).all():
+        raise FloatingPointError("a variance is 0")
     return Component(weight, mean, np.zeros((0, len(mean))), variances)
 
 

@@ -188,7 +188,7 @@ def _fit_class(
     try:
         (component,) = gaussian_components([1.0], center[None], scatter[None], covariance)
     except FloatingPointError as error:
-        raise ValueError(f"the covariance of class {label!r} is singular; raise ridge or drop columns") from error
+        raise ValueError(f"the covariance of class {label} is singular; raise ridge or drop columns") from error
     parameters = with_canonical_factors(Parameters.from_components([component]))
     penalty = gaussian_message_length(d, 1, covariance_parameters(d, covariance), rows.whole.total_weight)
     report = make_report(

@@ -31,7 +31,7 @@ def ulfmm(
     *,
     max_components: int = 20,
     covariance: str = "full",
-    ridge: float = 1e-6,
+    ridge: float = 1e-4,
     sample_weight: ArrayLike | None = None,
     tol: float = 4e-5,
     max_iter: int = 1000,
@@ -52,7 +52,7 @@ def ulfmm(
     covariance : {"full", "diag", "spherical"}, default "full"
         Each component has any covariance, a variance for each column, or one variance for all columns, which then
         should have the same units.
-    ridge : float, default 1e-6
+    ridge : float, default 1e-4
         Added to each variance, as a share of the column's variance in X ("spherical": of the mean of those). Positive.
     sample_weight : (n,) array-like, optional
         How often each row counts; a row of weight 0 is as good as absent.
@@ -85,8 +85,9 @@ def ulfmm(
     Notes
     -----
     The message length is sum_k C/2 log pi_k + K (C + 1)/2 log N - log p(X), with C = d + the free entries of a
-    covariance, as in the program of the authors; their paper has N / 12 in place of N, and a constant. One sweep costs
-    O(N K (K + d^2)); memory for densities is O(N K).
+    covariance, as in the program of the authors; their paper has N / 12 in place of N, and a constant. As in it, too,
+    a weight is updated to the component's share of the rows and all are then brought to sum to 1, which maximises
+    nothing: a sweep may lengthen the message a little. One sweep costs O(N K (K + d^2)); memory is O(N K).
 
     References
     ----------
