@@ -39,6 +39,12 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_not_negative(name: str, value: Any) -> float:
+    """A number that is finite and not negative."""
+    zero = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == 0
+    return 0.0 if zero else check_positive(name, value)
+
+
 def check_noise_floor(noise_floor: Any, d: int) -> float | FloatArray:
     if noise_floor is None:
         return _NOISE_FLOOR

@@ -16,6 +16,7 @@ from amofa.arguments import (
     check_choice,
     check_factor_sequence,
     check_noise_floor,
+    check_not_negative,
     check_positive,
     check_variances,
     check_whole_number,
@@ -244,11 +245,8 @@ def _options(search: Any, criterion: Any, noise: Any, prior_rows: Any) -> _Optio
             search, check_choice("criterion", "mml" if criterion is None else criterion, tuple(CRITERIA)), noise, 0.0
         )
     criterion = check_choice("criterion", EVIDENCE if criterion is None else criterion, (EVIDENCE, *CRITERIA))
-    if prior_rows is None:
-        return _Options(search, criterion, noise, _PRIOR_ROWS)
-    if prior_rows == 0 and not isinstance(prior_rows, bool | np.bool_):
-        return _Options(search, criterion, noise, 0.0)
-    return _Options(search, criterion, noise, check_positive("prior_rows", prior_rows))
+    rows = _PRIOR_ROWS if prior_rows is None else check_not_negative("prior_rows", prior_rows)
+    return _Options(search, criterion, noise, rows)
 
 
 # ---- the search's surroundings ---------------------------------------------------------------------------------------

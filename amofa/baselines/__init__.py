@@ -1,1 +1,6 @@
 """Other ways to a mixture, for comparison; each gives the same kind of model as `amofa.fit`."""
+
+from amofa.baselines.gaussian_per_class import gaussian_per_class
+from amofa.baselines.ulfmm import ulfmm
+
+__all__ = ["gaussian_per_class", "ulfmm"]

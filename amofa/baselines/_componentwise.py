@@ -1,0 +1,207 @@
+"""Component-wise EM for mixtures of Gaussians, in which components that do not pay for their parameters vanish."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from amofa.baselines._gaussian import covariance_parameters, gaussian_components
+from amofa.criterion import Penalty, gaussian_message_length
+from amofa.parameters import FloatArray, Parameters
+from amofa.samples import Samples
+
+# Covariances start at this share of the columns' variances.
+_FIRST_VARIANCE = 0.1
+# Densities are kept as ratios to the largest of their row at some time; when a mixture of them leaves this range, the
+# time has come to measure that anew.
+_SMALLEST, _LARGEST = 1e-200, 1e200
+
+
+@dataclass(frozen=True)
+class Converged:
+    """What is kept of a mixture at the end of EM with one number of components.
+
+    Attributes
+    ----------
+    parameters : Parameters
+    log_likelihood : float
+        Nats, of the rows as given to the search.
+    penalty : Penalty
+        What the message length adds to minus that.
+    n_iter : int
+        Sweeps.
+    converged : bool
+    """
+
+    parameters: Parameters
+    log_likelihood: float
+    penalty: Penalty
+    n_iter: int
+    converged: bool
+
+    @property
+    def cost(self) -> float:
+        """Message length, nats."""
+        return self.penalty.cost(self.log_likelihood, 0.0, self.parameters.weights.tolist())
+
+
+class ComponentwiseEM:
+    """A mixture of Gaussians with the densities of all rows under each component.
+
+    Parameters
+    ----------
+    samples : Samples
+        At least one column; in coordinates in which columns have variances of about 1.
+    means : (K, d) float64
+        To start from, with equal weights.
+    covariance : {"full", "diag", "spherical"}
+    ridge : float
+        Added to each variance.
+
+    Attributes
+    ----------
+    weights, means : (K,), (K, d) float64
+    covariances : (K, d, d) or (K, d) float64
+        Matrices, or variances where `covariance` is not "full".
+    """
+
+    def __init__(self, samples: Samples, means: FloatArray, covariance: str, ridge: float) -> None:
+        (K, d), n = means.shape, samples.n_rows
+        self.samples, self.covariance, self.ridge = samples, covariance, ridge
+        self.weights, self.means = np.full(K, 1.0 / K), means
+        first = _FIRST_VARIANCE * (np.eye(d) if covariance == "full" else np.ones(d))
+        self.covariances = np.tile(first, (K, *[1] * first.ndim))
+        self.n_covariance = covariance_parameters(d, covariance)
+        self.row_weights = np.ones(n) if samples.weights is None else samples.weights
+        # Of each component: log densities, and the same as ratios to exp(reference); of the mixture: such ratios.
+        self.log_densities, self.ratios = np.empty((K, n)), np.empty((K, n))
+        self.reference, self.mixed = np.empty(n), np.empty(n)
+        for k in range(K):
+            self._evaluate(k)
+        self._refer()
+
+    @property
+    def n_components(self) -> int:
+        return len(self.weights)
+
+    @property
+    def log_likelihood(self) -> float:
+        """Nats, in the coordinates of the samples."""
+        return float(self.row_weights @ (np.log(self.mixed) + self.reference))
+
+    @property
+    def penalty(self) -> Penalty:
+        """What the message length adds to minus the log-likelihood."""
+        return gaussian_message_length(
+            self.samples.n_features, self.n_components, self.n_covariance, self.samples.total_weight
+        )
+
+    @property
+    def cost(self) -> float:
+        """Message length, nats."""
+        return self.penalty.cost(self.log_likelihood, 0.0, self.weights.tolist())
+
+    def run(self, tol: float, max_iter: int) -> Converged:
+        """Sweep until the cost changes by less than `tol` nats in a sweep that removes nothing."""
+        previous, converged, sweeps = self.cost, False, 0
+        while not converged and sweeps < max_iter:
+            K = self.n_components
+            self.sweep()
+            cost = self.cost
+            converged = self.n_components == K and abs(previous - cost) < tol
+            previous, sweeps = cost, sweeps + 1
+        components = gaussian_components(self.weights.tolist(), self.means, self.covariances, self.covariance)
+        log_likelihood = self.log_likelihood + self.samples.log_jacobian
+        return Converged(Parameters.from_components(components), log_likelihood, self.penalty, sweeps, converged)
+
+    def sweep(self) -> None:
+        """Update every component in turn, each with the responsibilities that the last one left."""
+        self._refer()
+        k = 0
+        while k < self.n_components:
+            if self._update(k):
+                k += 1
+            else:
+                self.remove(k)
+
+    def remove(self, k: int) -> None:
+        """Take a component out; its weight is shared out in proportion."""
+        for name in ("weights", "means", "covariances", "log_densities", "ratios"):
+            setattr(self, name, np.delete(getattr(self, name), k, axis=0))
+        self.weights /= self.weights.sum()
+        self._mix()
+
+    def _update(self, k: int) -> bool:
+        """E-step and M-step of one component; False where it has too few rows to stay."""
+        responsibilities = self.weights[k] * self.ratios[k] / self.mixed * self.row_weights
+        count = float(responsibilities.sum())
+        if self.n_components > 1:
+            # Half a row for each parameter (Figueiredo & Jain, eq. 17): the prior of the weights is improper.
+            pays = count - self.penalty.half_counts[k]
+            if pays <= 0.0:
+                return False
+            self.weights[k] = pays / self.samples.total_weight
+            self.weights /= self.weights.sum()
+        self._maximize(k, responsibilities, count)
+        self._evaluate(k)
+        with np.errstate(over="ignore"):
+            np.exp(self.log_densities[k] - self.reference, out=self.ratios[k])
+            self._mix()
+        return True
+
+    def _maximize(self, k: int, responsibilities: FloatArray, count: float) -> None:
+        """Mean and covariance of the rows of component k; moments are taken about its old mean."""
+        first, second = np.zeros_like(self.means[k]), np.zeros_like(self.covariances[k])
+        full, start = self.covariance == "full", 0
+        for x, _ in self.samples.chunks():
+            deviations = x - self.means[k][:, None]
+            weighted = deviations * responsibilities[start : start + x.shape[1]]
+            first += weighted.sum(axis=1)
+            second += weighted @ deviations.T if full else np.einsum("ij,ij->i", weighted, deviations)
+            start += x.shape[1]
+        shift = first / count
+        self.means[k] += shift
+        second /= count
+        if full:
+            second -= np.outer(shift, shift)
+            second.flat[:: len(shift) + 1] += self.ridge
+        else:
+            second = np.maximum(second - shift**2, 0.0) + self.ridge
+            if self.covariance == "spherical":
+                second[:] = second.mean()
+        self.covariances[k] = second
+
+    def _evaluate(self, k: int) -> None:
+        """Log densities of all rows under component k."""
+        start = 0
+        if self.covariance == "full":
+            try:
+                root = np.linalg.cholesky(self.covariances[k])
+            except np.linalg.LinAlgError:
+                raise FloatingPointError(f"the covariance of component {k} is numerically singular") from None
+            deviation = np.diagonal(root)
+        else:
+            deviation = np.sqrt(self.covariances[k])
+        constant = -float(np.log(deviation).sum()) - 0.5 * len(deviation) * math.log(2 * math.pi)
+        for x, _ in self.samples.chunks():
+            z = x - self.means[k][:, None]
+            if self.covariance == "full":
+                z = solve_triangular(root, z, lower=True, check_finite=False)
+            else:
+                z /= deviation[:, None]
+            self.log_densities[k, start : start + x.shape[1]] = constant - 0.5 * np.einsum("ij,ij->j", z, z)
+            start += x.shape[1]
+
+    def _refer(self) -> None:
+        """Take the ratios to the largest density of each row as it is now."""
+        self.log_densities.max(axis=0, out=self.reference)
+        np.exp(self.log_densities - self.reference, out=self.ratios)
+        np.dot(self.weights, self.ratios, out=self.mixed)
+
+    def _mix(self) -> None:
+        np.dot(self.weights, self.ratios, out=self.mixed)
+        if not (self.mixed.min() > _SMALLEST and self.mixed.max() < _LARGEST):
+            self._refer()

@@ -1,0 +1,178 @@
+"""Mixtures of Gaussians by component-wise EM with a message length (Figueiredo & Jain 2002): ULFMM in the paper."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amofa.arguments import RandomState, check_choice, check_positive, check_whole_number, random_generator
+from amofa.baselines._componentwise import ComponentwiseEM, Converged
+from amofa.baselines._gaussian import COVARIANCES, mixture_parameters
+from amofa.coordinates import Standardized, floor_variances
+from amofa.criterion import gaussian_message_length
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import Component, FloatArray, Parameters
+from amofa.results import (
+    in_canonical_order,
+    make_report,
+    warn_of_constant_columns,
+    warn_of_no_convergence,
+    with_canonical_factors,
+)
+from amofa.samples import Samples, check_table, check_weights
+from amofa.threads import single_blas_thread
+
+
+def ulfmm(
+    X: ArrayLike,
+    *,
+    max_components: int = 20,
+    covariance: str = "full",
+    ridge: float = 1e-6,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 1000,
+    random_state: RandomState = 0,
+) -> MixtureOfFactorAnalyzers:
+    """Fit a mixture of Gaussians, its number of components found from above: Figueiredo & Jain's method.
+
+    Component-wise EM from `max_components` rows drawn at random. A component that has too few rows to pay for its
+    parameters loses its weight and is removed at once. When EM has converged, the lightest component is removed and
+    EM goes on, down to one component; the model of smallest message length wins.
+
+    Parameters
+    ----------
+    X : (n, d) array-like
+        Finite real numbers.
+    max_components : int, default 20
+        Number of components at the start, no more than there are rows.
+    covariance : {"full", "diag", "spherical"}, default "full"
+        Each component has any covariance, a variance for each column, or one variance for all columns, which then
+        should have the same units.
+    ridge : float, default 1e-6
+        Added to each variance, as a share of the column's variance in X ("spherical": of the mean of those). Positive.
+    sample_weight : (n,) array-like, optional
+        How often each row counts; a row of weight 0 is as good as absent.
+    tol : float, default 1e-5
+        EM ends when a sweep over the components changes the message length by less than this, in nats per row.
+    max_iter : int, default 1000
+        Most sweeps with one number of components.
+    random_state : int, numpy Generator, numpy RandomState or None, default 0
+        For the rows at the start; None takes entropy from the system.
+
+    Returns
+    -------
+    MixtureOfFactorAnalyzers
+        A full covariance is held as a factor analyser with d - 1 factors, exactly; `n_parameters` counts the
+        d (d + 1)/2 entries of each. `message_length` is Figueiredo & Jain's.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it.
+
+    Warns
+    -----
+    AmofaWarning
+        If columns are constant (they are modelled apart, and change no decision), or if EM of the chosen model did not
+        converge.
+
+    Notes
+    -----
+    The message length is sum_k C/2 log pi_k + K (C + 1)/2 log N - log p(X), with C = d + the free entries of a
+    covariance, as in the program of the authors; their paper has N / 12 in place of N, and a constant. One sweep costs
+    O(N K (K + d^2)); memory for densities is O(N K).
+
+    References
+    ----------
+    M. A. T. Figueiredo, A. K. Jain, "Unsupervised Learning of Finite Mixture Models", IEEE Transactions on Pattern
+    Analysis and Machine Intelligence 24(3), 2002, 381-396.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> model = ulfmm(X, max_components=6)
+    >>> model.n_components, model.n_parameters
+    (2, 11)
+    >>> model.weights.round(2)
+    array([0.67, 0.33])
+    """
+    table = check_table(X)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
+    max_components = check_whole_number("max_components", max_components, at_least=1)
+    covariance = check_choice("covariance", covariance, COVARIANCES)
+    ridge, tol = check_positive("ridge", ridge), check_positive("tol", tol)
+    max_iter = check_whole_number("max_iter", max_iter, at_least=1)
+    rng = random_generator(random_state)
+    with single_blas_thread(), np.errstate(under="ignore"):
+        rows = Standardized.of(table, weights, one_scale=covariance == "spherical")
+        constant, samples = rows.coordinates.constant, rows.samples
+        warn_of_constant_columns(constant)
+        if samples.n_features:
+            start = ComponentwiseEM(samples, _random_rows(samples, max_components, rng), covariance, ridge)
+            try:
+                best, history = _fewer_and_fewer(start, tol * samples.total_weight, max_iter)
+            except FloatingPointError as error:
+                raise ValueError(f"{error} with ridge={ridge}; raise ridge, or drop collinear columns") from error
+        else:
+            best, history = _nothing_varies(samples.total_weight), []
+        warn_of_no_convergence(best.converged, f"max_iter={max_iter}")
+        floor = floor_variances(ridge, None, rows.coordinates)
+        parameters = rows.coordinates.restore(best.parameters, floor)
+        parameters = with_canonical_factors(in_canonical_order(parameters))
+        report = make_report(
+            rows.whole,
+            parameters,
+            np.where(constant, floor, 0.0),
+            criterion="mml",
+            n_parameters=mixture_parameters(table.shape[1], parameters.n_components, covariance),
+            converged=best.converged,
+            history=history,
+            penalty=best.penalty,
+        )
+    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+
+
+def _random_rows(samples: Samples, number: int, rng: np.random.Generator | np.random.RandomState) -> FloatArray:
+    """Different rows, as many as asked for or as there are, the heavier the likelier, (K, d)."""
+    share = None if samples.weights is None else samples.weights / samples.weights.sum()
+    drawn = rng.choice(samples.n_rows, min(number, samples.n_rows), replace=False, p=share)
+    return np.concatenate([x.T for x, _ in samples.subset(drawn).chunks()])
+
+
+def _fewer_and_fewer(mixture: ComponentwiseEM, tolerance: float, max_iter: int) -> tuple[Converged, list[Step]]:
+    """EM to convergence, the lightest component removed, and so on down to one: the best of all, and its history."""
+    best: Converged | None = None
+    history: list[Step] = []
+    removed = -1
+    while True:
+        here = mixture.run(tolerance, max_iter)
+        accepted = best is None or here.cost < best.cost
+        if best is None or accepted:
+            best = here
+        history.append(
+            Step(
+                action="start" if removed < 0 else "remove",
+                component=removed,
+                n_factors=here.parameters.n_factors,
+                cost=here.cost,
+                message_length=here.cost,
+                log_likelihood=here.log_likelihood,
+                n_iter=here.n_iter,
+                accepted=accepted,
+            )
+        )
+        if mixture.n_components == 1:
+            return best, history
+        removed = int(np.argmin(mixture.weights))
+        mixture.remove(removed)
+
+
+def _nothing_varies(n: float) -> Converged:
+    """The model of rows that are all the same."""
+    parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))])
+    return Converged(parameters, math.nan, gaussian_message_length(0, 1, 0, n), 0, converged=True)
