@@ -11,25 +11,20 @@ outside the repository root, or with amofa installed in editable mode.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
-import sys
 import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import sklearn
-import threadpoolctl
+from classification import CLASSIFICATION, classification
 from core import example_1, load
 from numpy.typing import ArrayLike, NDArray
+from running import Model, Run, add_arguments, checked, run_sections, shape, timed, verdict
 from scipy.stats import rankdata
 from sklearn import datasets
 from sklearn.metrics import adjusted_rand_score
@@ -42,9 +37,6 @@ from amofa.metrics import normalized_information_distance
 
 FloatArray = NDArray[np.float64]
 Labels = NDArray[np.integer]
-Model = amofa.MixtureOfFactorAnalyzers
-Unit = TypeVar("Unit")
-Result = TypeVar("Result")
 
 
 class Drawn(NamedTuple):
@@ -66,88 +58,6 @@ class Found(NamedTuple):
     models: int
     at_floor: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Run:
-    """The options of the command line."""
-
-    data: Path
-    quick: bool
-    each: bool
-    search: str
-    noise: str | None
-    jobs: int
-    share: float
-    tol: float
-    draws: int
-    first_seed: int
-    sets: tuple[str, ...]
-    cache: Path | None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of every fit."""
-        return {"search": self.search} if self.noise is None else {"search": self.search, "noise": self.noise}
-
-    def fit(self, X: ArrayLike, **more: Any) -> tuple[Model, float]:
-        """The model, and the CPU seconds that it took."""
-        start = time.process_time()
-        model = amofa.fit(X, **self.options, **more)
-        return model, time.process_time() - start
-
-    def map(self, function: Callable[[Unit], Result], units: Iterable[Unit]) -> Iterator[Result]:
-        """Results in the order of the units, each as soon as it and those before it are there."""
-        if self.jobs == 1:
-            yield from map(function, units)
-            return
-        # Forked, so that a run of hours goes on with the code that it began with, whatever happens to the checkout.
-        with ProcessPoolExecutor(self.jobs, get_context("fork"), initializer=be_single) as pool:
-            yield from pool.map(function, units)
-
-    def chosen(self, names: Iterable[str], quick: Iterable[str]) -> list[str]:
-        """Those of `names` that were asked for; of `quick` where a quick run asks for none."""
-        wanted = self.sets or tuple(quick if self.quick else names)
-        return [name for name in names if name in wanted]
-
-
-def be_single() -> None:
-    threadpoolctl.threadpool_limits(1)
-
-
-def verdict(met: bool) -> str:
-    return "met" if met else "MISSED"
-
-
-def shape(n_factors: Sequence[int]) -> str:
-    """K, and the factors of each component, or of many how often each number comes."""
-    factors = list(map(str, n_factors))
-    if len(factors) > 10:
-        factors = [f"{count} x {p}" for p, count in sorted(Counter(n_factors).items())]
-    return f"K = {len(n_factors)}, factors [{', '.join(factors)}]"
-
-
-# ---- models of classes -----------------------------------------------------------------------------------------------
-
-
-def fit_classes(
-    X: FloatArray, y: Labels, *, share: float = 0.06, apply: Callable[..., Iterable[Model]] = map, **options: Any
-) -> list[Model]:
-    """A model of the rows of each class 0, 1, ...; no uniqueness is below `share` of the column's variance in all of X.
-
-    A column that is constant in X gets the mean floor of the others. `apply` maps over the classes; it may do so in
-    several processes.
-    """
-    variances = X.var(axis=0)
-    constant = np.ptp(X, axis=0) == 0
-    variances[constant] = variances[~constant].mean()
-    fit_one = partial(amofa.fit, noise_floor=share * variances, **options)
-    return list(apply(fit_one, [X[y == c] for c in range(int(y.max()) + 1)]))
-
-
-def classify(models: Sequence[Model], X: FloatArray) -> NDArray[np.intp]:
-    """The class of the largest log-density, for every row; classes are equally probable beforehand."""
-    return np.stack([model.score_samples(X) for model in models]).argmax(axis=0)
 
 
 # ---- rows drawn from known mixtures ----------------------------------------------------------------------------------
@@ -354,108 +264,6 @@ def print_right(run: Run, name: str, sets: list[Drawn], wanted: int | list[int])
         f"{name}: {what} in {right} of {len(found)} (bar all: {verdict(right == len(found))}), mean NID "
         f"{np.mean([f.distance for f in found]):.4f}, {total_seconds(found):.1f} s"
     )
-
-
-# Percent that are to be right.
-CLASSIFICATION = {
-    "jpn_phoneme": 96.7,
-    "lvq": 92.1,
-    "optdigits_paper": 97.2,
-    "pendigits": 99.1,
-    "letter": 96.7,
-    "waveform": 85.6,
-    "mnist10": 96.4,
-}
-
-
-class Fold(NamedTuple):
-    """Test accuracy in percent, and the models that gave it: components and factors of all classes."""
-
-    accuracy: float
-    components: list[int]
-    factors: list[int]
-    seconds: float
-
-
-def classification(run: Run) -> None:
-    """One model per class, no priors; ten contiguous folds, or the set's own split."""
-    for name in run.chosen(CLASSIFICATION, ["jpn_phoneme", "lvq", "waveform"]):
-        try:
-            folds = mnist(run) if name == "mnist10" else contiguous_folds(run, name)
-        except FileNotFoundError as error:
-            print(f"{name} left out: {error.filename} is not there")
-            continue
-        print_classification(run, name, folds)
-
-
-def print_classification(run: Run, name: str, folds: list[Fold]) -> None:
-    accuracies = [fold.accuracy for fold in folds]
-    if run.each:
-        print(f"  folds: {' '.join(f'{a:.2f}' for a in accuracies)}")
-    mean, bar = np.mean(accuracies), CLASSIFICATION[name]
-    spread = f"{np.std(accuracies, ddof=1):.2f}" if len(folds) > 1 else "none"
-    components = [k for fold in folds for k in fold.components]
-    factors = [p for fold in folds for p in fold.factors]
-    print(
-        f"{name}: {mean:.2f} +- {spread} over {len(folds)} (bar {bar}: {verdict(mean >= bar)}); components per class "
-        f"{min(components)} to {max(components)}, mean {np.mean(components):.2f}; factors {min(factors)} to "
-        f"{max(factors)}, mean {np.mean(factors):.1f}; {sum(fold.seconds for fold in folds):.1f} s"
-    )
-
-
-def contiguous_folds(run: Run, name: str) -> list[Fold]:
-    n = len(classification_set(run.data, name)[1])
-    step = round(n / 10)
-    bounds = [(i * step, (i + 1) * step if i < 9 else n) for i in range(2 if run.quick else 10)]
-    return list(run.map(partial(one_fold, run, name), bounds))
-
-
-def classification_set(data: Path, name: str) -> tuple[FloatArray, Labels]:
-    file = load(data, name)
-    rows = slice(500 if name == "waveform" else None)
-    return file["X"][rows].astype(np.float64), file["y"][rows]
-
-
-def one_fold(run: Run, name: str, bounds: tuple[int, int]) -> Fold:
-    X, y = classification_set(run.data, name)
-    tested = np.zeros(len(X), dtype=bool)
-    tested[slice(*bounds)] = True
-    start = time.process_time()
-    models = fit_classes(X[~tested], y[~tested], share=run.share, **run.options)
-    seconds = time.process_time() - start
-    return judged(models, X[tested], y[tested], seconds)
-
-
-def judged(models: list[Model], X: FloatArray, y: Labels, seconds: float) -> Fold:
-    return Fold(
-        100 * float(np.mean(classify(models, X) == y)),
-        [model.n_components for model in models],
-        [p for model in models for p in model.n_factors.tolist()],
-        seconds,
-    )
-
-
-def mnist(run: Run) -> list[Fold]:
-    """The one split that there is; classes in parallel."""
-    train, test = load(run.data, "mnist10_train"), load(run.data, "mnist10_test")
-    seconds = []
-
-    def apply(fit_one: Callable[[FloatArray], Model], tables: list[FloatArray]) -> Iterator[Model]:
-        for digit, (model, taken) in enumerate(run.map(partial(timed, fit_one), tables)):
-            print(f"  digit {digit}: {shape(model.n_factors.tolist())}, {taken:.1f} s")
-            seconds.append(taken)
-            yield model
-
-    rows = slice(None, None, 100 if run.quick else 1)
-    X, y = train["X"][rows].astype(np.float64), train["y"][rows]
-    models = fit_classes(X, y, share=run.share, apply=apply, **run.options)
-    return [judged(models, test["X"].astype(np.float64), test["y"], sum(seconds))]
-
-
-def timed(function: Callable[[Unit], Result], unit: Unit) -> tuple[Result, float]:
-    start = time.process_time()
-    result = function(unit)
-    return result, time.process_time() - start
 
 
 DENSITY = ("satellite", "vowel", "sonar", "ionosphere", "letter")
@@ -677,13 +485,7 @@ SETS = sorted({*CLASSIFICATION, *DENSITY, *CLUSTERS})
 
 def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all by default")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the benchmark sets")
-    parser.add_argument("--quick", action="store_true", help="fewer sets: about a minute for each section")
-    parser.add_argument("--each", action="store_true", help="a line for every set, not only for those that miss")
-    parser.add_argument("--search", default="thorough", help="the search that is measured")
-    parser.add_argument("--noise", help="auto, component, shared or isotropic; not passed on where not given")
-    parser.add_argument("--jobs", type=int, default=1, help="processes over independent sets; speed takes one")
-    parser.add_argument("--share", type=float, default=0.06, help="classification: floor as a share of the variances")
+    add_arguments(parser)
     parser.add_argument("--tol", type=float, default=1e-5, help="tolerance: the larger of the two")
     parser.add_argument("--draws", type=int, default=100, help="fresh: sets of each example")
     parser.add_argument("--first-seed", type=int, default=1000, help="fresh: seed of the first set")
@@ -694,30 +496,14 @@ def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
         for name in given:
             if name not in known:
                 parser.error(f"no {kind} {name!r}; there are {', '.join(known)}")
-    if arguments.search == "paper" and arguments.noise is not None:
-        parser.error("the paper's search takes no --noise")
-    return arguments
+    return checked(parser, arguments)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options = vars(arguments_of(parser))
     sections = options.pop("sections") or SECTIONS
-    run = Run(**{**options, "sets": tuple(options["sets"])})
-    warnings.simplefilter("ignore")
-    # No line twice: a forked process would print what waits in the buffer again.
-    sys.stdout.reconfigure(line_buffering=True)
-    print(f"amofa {amofa.__version__}, numpy {np.__version__}, scikit-learn {sklearn.__version__}")
-    print(f"options of the fits: {run.options}")
-    with threadpoolctl.threadpool_limits(1):
-        for name in sections:
-            print(f"\n{name}: {inspect.getdoc(SECTIONS[name])}")
-            start = time.perf_counter()
-            try:
-                SECTIONS[name](run)
-            except FileNotFoundError as error:
-                print(f"left out: {error.filename} is not there")
-            print(f"({name}: {time.perf_counter() - start:.0f} s on the clock)")
+    run_sections(Run(**options), {name: SECTIONS[name] for name in sections})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,129 @@
+"""What the benchmark scripts of the thorough search share: options of a run, processes, words for figures."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import sklearn
+import threadpoolctl
+from numpy.typing import ArrayLike
+
+import amofa
+
+Model = amofa.MixtureOfFactorAnalyzers
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The options of the command line."""
+
+    data: Path
+    quick: bool
+    each: bool
+    search: str
+    noise: str | None
+    jobs: int
+    share: float
+    sets: Sequence[str]
+    tol: float = 1e-5
+    draws: int = 100
+    first_seed: int = 1000
+    cache: Path | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of every fit."""
+        return {"search": self.search} if self.noise is None else {"search": self.search, "noise": self.noise}
+
+    def fit(self, X: ArrayLike, **more: Any) -> tuple[Model, float]:
+        """The model, and the CPU seconds that it took."""
+        start = time.process_time()
+        model = amofa.fit(X, **self.options, **more)
+        return model, time.process_time() - start
+
+    def map(self, function: Callable[[Unit], Result], units: Iterable[Unit]) -> Iterator[Result]:
+        """Results in the order of the units, each as soon as it and those before it are there."""
+        if self.jobs == 1:
+            yield from map(function, units)
+            return
+        # Forked, so that a run of hours goes on with the code that it began with, whatever happens to the checkout.
+        with ProcessPoolExecutor(self.jobs, get_context("fork"), initializer=be_single) as pool:
+            yield from pool.map(function, units)
+
+    def chosen(self, names: Iterable[str], quick: Iterable[str]) -> list[str]:
+        """Those of `names` that were asked for; of `quick` where a quick run asks for none."""
+        wanted = self.sets or (quick if self.quick else names)
+        return [name for name in names if name in wanted]
+
+
+def be_single() -> None:
+    threadpoolctl.threadpool_limits(1)
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def shape(n_factors: Sequence[int]) -> str:
+    """K, and the factors of each component, or of many how often each number comes."""
+    factors = list(map(str, n_factors))
+    if len(factors) > 10:
+        factors = [f"{count} x {p}" for p, count in sorted(Counter(n_factors).items())]
+    return f"K = {len(n_factors)}, factors [{', '.join(factors)}]"
+
+
+def timed(function: Callable[[Unit], Result], unit: Unit) -> tuple[Result, float]:
+    """The result, and the CPU seconds that it took."""
+    start = time.process_time()
+    result = function(unit)
+    return result, time.process_time() - start
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of every script."""
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the benchmark sets")
+    parser.add_argument("--quick", action="store_true", help="fewer sets: about a minute for each section")
+    parser.add_argument("--each", action="store_true", help="a line for every set, not only for those that miss")
+    parser.add_argument("--search", default="thorough", help="the search that is measured")
+    parser.add_argument("--noise", help="auto, component, shared or isotropic; not passed on where not given")
+    parser.add_argument("--jobs", type=int, default=1, help="processes over independent sets; speed takes one")
+    parser.add_argument("--share", type=float, default=0.06, help="classification: floor as a share of the variances")
+
+
+def checked(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> argparse.Namespace:
+    """The arguments, where they go together."""
+    if arguments.search == "paper" and arguments.noise is not None:
+        parser.error("the paper's search takes no --noise")
+    return arguments
+
+
+def run_sections(run: Run, sections: Mapping[str, Callable[[Run], None]]) -> None:
+    """Run them one after the other, on one BLAS thread, and print what each is and takes."""
+    warnings.simplefilter("ignore")
+    # No line twice: a forked process would print what waits in the buffer again.
+    sys.stdout.reconfigure(line_buffering=True)
+    print(f"amofa {amofa.__version__}, numpy {np.__version__}, scikit-learn {sklearn.__version__}")
+    print(f"options of the fits: {run.options}")
+    with threadpoolctl.threadpool_limits(1):
+        for name, section in sections.items():
+            print(f"\n{name}: {inspect.getdoc(section)}")
+            start = time.perf_counter()
+            try:
+                section(run)
+            except FileNotFoundError as error:
+                print(f"left out: {error.filename} is not there")
+            print(f"({name}: {time.perf_counter() - start:.0f} s on the clock)")
