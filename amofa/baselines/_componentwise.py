@@ -99,20 +99,15 @@ class ComponentwiseEM:
             self.samples.n_features, self.n_components, self.n_covariance, self.samples.total_weight
         )
 
-    @property
-    def cost(self) -> float:
-        """Message length, nats."""
-        return self.penalty.cost(self.log_likelihood, 0.0, self.weights.tolist())
-
     def run(self, tol: float, max_iter: int) -> Converged:
-        """Sweep until the cost changes by less than `tol` nats in a sweep that removes nothing."""
-        previous, converged, sweeps = self.cost, False, 0
+        """Sweep until the log-likelihood changes by less than `tol` nats in a sweep that removes nothing."""
+        previous, converged, sweeps = self.log_likelihood, False, 0
         while not converged and sweeps < max_iter:
             K = self.n_components
             self.sweep()
-            cost = self.cost
-            converged = self.n_components == K and abs(previous - cost) < tol
-            previous, sweeps = cost, sweeps + 1
+            likelihood = self.log_likelihood
+            converged = self.n_components == K and abs(likelihood - previous) < tol
+            previous, sweeps = likelihood, sweeps + 1
         components = gaussian_components(self.weights.tolist(), self.means, self.covariances, self.covariance)
         log_likelihood = self.log_likelihood + self.samples.log_jacobian
         return Converged(Parameters.from_components(components), log_likelihood, self.penalty, sweeps, converged)
