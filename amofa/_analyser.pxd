@@ -29,10 +29,18 @@ cdef struct Point:
     double *vectors                # (P, d)  their leading eigenvectors, those with eigenvalues above 1
 
 
+# What an analyser costs beyond its likelihood: of_factors[q] + max(mean - log |Sigma|, least_mean) / 2.
+cdef struct Prices:
+    Py_ssize_t most                # factors
+    const double *of_factors       # (most + 1)
+    double mean
+    double least_mean
+
+
 cdef class Solver:
     cdef Py_ssize_t d, most_matrices, most_factors, most_rows
     cdef double[::1] buffer
-    cdef Point here, there
+    cdef Point here, there, kept
     cdef double *whitened          # (d, d), for panels (most_rows, most_rows)
     cdef double *hessian           # (d, d), for panels (most_rows, PANEL_BLOCK) columns whitened
     cdef double *spectrum          # (d), for panels (most_rows)
@@ -55,7 +63,18 @@ cdef class Solver:
         self, const Problem *problem, double[::1] uniquenesses, double[:, ::1] loadings, double[:, ::1] spectra,
         Py_ssize_t max_steps, double tol,
     ) except? -1
-    cdef double search(self, const Problem *problem, Py_ssize_t max_steps, double tol) noexcept nogil
+    cdef double best_number(
+        self, const Problem *problem, Py_ssize_t *offsets, const Prices *prices, Py_ssize_t max_steps, double tol,
+        double patience, double least_saving) noexcept nogil
+    cdef Py_ssize_t paying_factors(self, const Problem *problem, Py_ssize_t q, const Prices *prices) noexcept nogil
+    cdef bint try_number(
+        self, const Problem *problem, Py_ssize_t *offsets, Py_ssize_t q, const Prices *prices, double *cost,
+        double bar, Py_ssize_t max_steps, double tol, double patience) noexcept nogil
+    cdef double price(self, Py_ssize_t q, const Prices *prices, const Problem *problem) noexcept nogil
+    cdef void start_from(self, const Problem *problem, const double *uniquenesses) noexcept nogil
+    cdef void set_uniquenesses(self, const Problem *problem, double *uniquenesses) noexcept nogil
+    cdef double search(
+        self, const Problem *problem, Py_ssize_t max_steps, double tol, double bar, double patience) noexcept nogil
     cdef bint move(self, const Problem *problem, double promised) noexcept nogil
     cdef void evaluate(self, const Problem *problem, Point *point) noexcept nogil
     cdef double whiten_matrix(self, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil

@@ -34,3 +34,21 @@ class Solver:
         max_steps: int,
         tol: float,
     ) -> float: ...
+    def choose(
+        self,
+        moments: NDArray[np.float64],
+        count: float,
+        n_factors: int,
+        prices: NDArray[np.float64],
+        mean_price: float,
+        least_mean_price: float,
+        floor: NDArray[np.float64],
+        prior_count: float,
+        prior_scale: NDArray[np.float64],
+        uniquenesses: NDArray[np.float64],
+        loadings: NDArray[np.float64],
+        max_steps: int,
+        tol: float,
+        patience: float,
+        least_saving: float,
+    ) -> tuple[float, int]: ...

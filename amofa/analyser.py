@@ -17,6 +17,9 @@ NOISE = {"component": 0, "shared": 1, "isotropic": 2}
 # A single analyser is solved to within this many nats, or as many Newton steps: far less than a parameter's price.
 TOLERANCE = 1e-3
 MOST_STEPS = 30
+# A trial of another number of factors goes on while so many times what its next Newton step promises would make it the
+# better one. Steps fall off by a fixed rate at worst.
+PATIENCE = 2.0
 # What a change of the number of factors must save, nats, so that rounding makes none.
 _LEAST_SAVING = 1e-3
 
@@ -58,14 +61,11 @@ class Analyser:
     uniquenesses : (d,) float64
     cost : float
         n/2 (log |Sigma| + tr(Sigma^-1 S)) + the prior's cost + the criterion's price, nats.
-    spectrum : (d,) float64
-        Eigenvalues of Psi^-1/2 S Psi^-1/2, falling.
     """
 
     loadings: FloatArray
     uniquenesses: FloatArray
     cost: float
-    spectrum: FloatArray
 
     @property
     def n_factors(self) -> int:
@@ -99,6 +99,11 @@ class Spread(Protocol):
         self, count: float, uniquenesses: FloatArray, n_factors: int, prior: Prior
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """Cost, uniquenesses, loadings and spectrum of the best analyser, searched from the uniquenesses given."""
+
+    def choose(
+        self, count: float, uniquenesses: FloatArray, n_factors: int, most: int, choice: FactorChoice
+    ) -> Analyser:
+        """The analyser whose cost is lowest, its price included, with at most so many factors."""
 
 
 class Covariance:
@@ -150,6 +155,41 @@ class Covariance:
         )
         return cost, found, loadings, spectrum[0]
 
+    def choose(
+        self, count: float, uniquenesses: FloatArray, n_factors: int, most: int, choice: FactorChoice
+    ) -> Analyser:
+        return choose(self.solver, self.matrix, count, uniquenesses, n_factors, most, choice)
+
+
+def choose(
+    solver: Solver,
+    moments: FloatArray,
+    count: float,
+    uniquenesses: FloatArray,
+    n_factors: int,
+    most: int,
+    choice: FactorChoice,
+) -> Analyser:
+    """Choose the number of factors; see `amofa._analyser.Solver.choose`."""
+    found, loadings, prior = uniquenesses.copy(), np.empty((most, len(uniquenesses))), choice.prior
+    cost, number = solver.choose(
+        moments,
+        count,
+        min(n_factors, most),
+        choice.pricing.prices(count, most),
+        *choice.pricing.mean_prices(count),
+        prior.floor,
+        prior.count,
+        prior.scale,
+        found,
+        loadings,
+        MOST_STEPS,
+        TOLERANCE,
+        PATIENCE,
+        _LEAST_SAVING,
+    )
+    return Analyser(loadings[:number], found, cost)
+
 
 @dataclass(frozen=True)
 class FactorChoice:
@@ -186,46 +226,11 @@ class FactorChoice:
             return self._best_given_noise(count, spread, uniquenesses)
         if self.n_factors is not None:
             return self._solve(count, spread, uniquenesses, self.n_factors)
-        most = self.most_factors(count, spread)
-        grown = self._grow(count, spread, self._solve(count, spread, uniquenesses, min(n_factors, most)), most)
-        return self._shrink(count, spread, grown)
+        return spread.choose(count, uniquenesses, n_factors, self.most_factors(count, spread), self)
 
     def _solve(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
-        start = np.maximum(uniquenesses, self.prior.floor)
-        cost, found, loadings, spectrum = spread.solve(count, start, n_factors, self.prior)
-        return Analyser(loadings, found, cost + self.pricing.component(count, loadings, found), spectrum)
-
-    def _grow(self, count: float, spread: Spread, best: Analyser, most: int) -> Analyser:
-        """Add factors while that saves: as many at a time as pay with the uniquenesses as they are, or one on trial.
-
-        With Psi fixed, factor j adds n/2 (l_j - 1 - log l_j) to the log-likelihood; a better Psi only adds to that.
-        """
-        while best.n_factors < most:
-            more = best.spectrum[best.n_factors : most]
-            if more[0] <= 1.0:
-                return best
-            gains = np.cumsum(self._gains(count, more))
-            prices = [self.pricing.factors(count, best.n_factors, j + 1) for j in range(len(more))]
-            number = int(np.argmax(gains - prices))
-            added = number + 1 if gains[number] > prices[number] else 1
-            trial = self._solve(count, spread, best.uniquenesses, best.n_factors + added)
-            if trial.cost > best.cost - _LEAST_SAVING:
-                return best
-            best = trial
-        return best
-
-    def _shrink(self, count: float, spread: Spread, best: Analyser) -> Analyser:
-        """Remove factors while that costs nothing: once in, they hold on to a column's noise."""
-        while best.n_factors:
-            fewer = best.n_factors - 1
-            # Numbers beyond those that a covariance matrix can tell apart have the same price: go past them.
-            while fewer and self.pricing.factors(count, fewer, best.n_factors - fewer) <= 0.0:
-                fewer -= 1
-            trial = self._solve(count, spread, best.uniquenesses, fewer)
-            if trial.cost > best.cost:
-                return best
-            best = trial
-        return best
+        cost, found, loadings, _ = spread.solve(count, uniquenesses, n_factors, self.prior)
+        return Analyser(loadings, found, cost + self.pricing.component(count, loadings, found))
 
     def _best_given_noise(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
         scale = 1.0 / np.sqrt(uniquenesses)
@@ -238,7 +243,7 @@ class FactorChoice:
         for q in numbers:
             loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
             price = self.pricing.component(count, loadings, uniquenesses)
-            candidates.append(Analyser(loadings, uniquenesses, cost - float(gains[:q].sum()) + price, values))
+            candidates.append(Analyser(loadings, uniquenesses, cost - float(gains[:q].sum()) + price))
         return min(candidates, key=lambda a: a.cost)
 
     def isotropic(self, count: float, spread: Spread, n_factors: int) -> Analyser:
@@ -261,7 +266,7 @@ class FactorChoice:
             cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.isotropic_cost(variance)
             cost -= float(self._gains(count, values[:q] / variance).sum())
             price = self.pricing.component(count, loadings, uniquenesses)
-            candidates.append(Analyser(loadings, uniquenesses, cost + price, values / variance))
+            candidates.append(Analyser(loadings, uniquenesses, cost + price))
         return min(candidates, key=lambda a: a.cost)
 
     def _isotropic_variance(self, count: float, values: FloatArray, total: float, n_factors: int) -> float:

@@ -172,6 +172,12 @@ class Pricing(Protocol):
     def factors(self, count: float, n_factors: int, more: int) -> float:
         """About what so many more factors cost a component."""
 
+    def prices(self, count: float, most: int) -> FloatArray:
+        """Of a component by its number of factors, 0 to `most`, without what its mean costs."""
+
+    def mean_prices(self, count: float) -> tuple[float, float]:
+        """a, b: the mean costs 1/2 max(a - log |Sigma|, b)."""
+
     def mixture(self, components: Sequence[Shape]) -> float:
         """Of all components, each a soft count, loadings and uniquenesses."""
 
@@ -220,18 +226,29 @@ class Evidence:
         self.normaliser = (
             math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)
         )
+        free = [free_loadings(n_features, p, self.n_noise) for p in range(n_features + 1)]
+        self.loading_prices = 0.5 * math.log(n) * np.array(free, dtype=np.float64)
 
     def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
         d, p = self.n_features, len(loadings)
-        log_noise = log_sum(uniquenesses)
-        log_count = math.log(max(count, 1.0))
-        log_determinant = log_noise
+        log_determinant = log_sum(uniquenesses)
         if p:
             log_determinant += 2.0 * log_sum(diagonal_of_cholesky((loadings / uniquenesses) @ loadings.T))
         loading_price = 0.5 * free_loadings(d, p, self.n_noise) * math.log(self.n)
-        mean_price = 0.5 * max(d * log_count - log_determinant, d * math.log(self.n))
+        concentrated, least = self.mean_prices(count)
+        return 0.5 * max(concentrated - log_determinant, least) + loading_price + self._fixed_price(count)
+
+    def prices(self, count: float, most: int) -> FloatArray:
+        prices: FloatArray = self.loading_prices[: most + 1] + self._fixed_price(count)
+        return prices
+
+    def mean_prices(self, count: float) -> tuple[float, float]:
+        return self.n_features * math.log(max(count, 1.0)), self.n_features * math.log(self.n)
+
+    def _fixed_price(self, count: float) -> float:
+        """Of a component's weight and uniquenesses."""
         noise_price = 0.0 if self.noise == "shared" else self._noise_price(count)
-        return mean_price + loading_price + noise_price + 0.5 * math.log(self.n)
+        return noise_price + 0.5 * math.log(self.n)
 
     def _noise_price(self, count: float) -> float:
         """By Laplace's method; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
@@ -271,6 +288,13 @@ class Counted:
     def factors(self, count: float, n_factors: int, more: int) -> float:
         weights = (max(count, 1.0) / self.n,)
         return self._price((n_factors + more,), weights) - self._price((n_factors,), weights)
+
+    def prices(self, count: float, most: int) -> FloatArray:
+        weights = (max(count, 1.0) / self.n,)
+        return np.array([self._price((p,), weights) for p in range(most + 1)])
+
+    def mean_prices(self, count: float) -> tuple[float, float]:
+        return -math.inf, 0.0
 
     def mixture(self, components: Sequence[Shape]) -> float:
         n_factors = tuple(len(loadings) for _, loadings, _ in components)

@@ -21,6 +21,8 @@ LEAST_ROWS = 1.5
 LEAST_SHARE = 1e-14
 # At its end EM chooses numbers of factors anew so often at most: two choices may follow each other for ever.
 _MOST_ROUNDS = 5
+# A run is given up where so many steps with the gain of the last one would not do.
+_PATIENCE = 20.0
 # The rate of convergence is believed up to this: beyond it the gain that is left is not extrapolated.
 _SLOWEST_RATE = 0.99
 
@@ -230,16 +232,20 @@ def chosen(state: AnyPass) -> Parameters:
     return Parameters.from_components(components)
 
 
+def price(state: AnyPass) -> float:
+    """What the parameters of a pass cost beyond the penalised log-likelihood, nats; the entropy where it counts."""
+    pricing = state.problem.pricing
+    counts = (state.parameters.weights * state.samples.total_weight).tolist()
+    shapes = [(n, c.loadings, c.uniquenesses) for n, c in zip(counts, state.parameters.components(), strict=True)]
+    return pricing.mixture(shapes) + (state.entropy if pricing.uses_entropy else 0.0) - state.samples.log_jacobian
+
+
 def solution(state: AnyPass, penalised: float, n_iter: int, converged: bool) -> Solution:
     """The parameters of a pass, after their E-step."""
-    parameters, samples = state.parameters, state.samples
-    counts = (parameters.weights * samples.total_weight).tolist()
-    shapes = [(n, c.loadings, c.uniquenesses) for n, c in zip(counts, parameters.components(), strict=True)]
-    entropy = state.entropy if state.problem.pricing.uses_entropy else 0.0
     return Solution(
-        parameters=parameters,
-        log_likelihood=state.log_likelihood + samples.log_jacobian,
-        cost=penalised + entropy + state.problem.pricing.mixture(shapes) - samples.log_jacobian,
+        parameters=state.parameters,
+        log_likelihood=state.log_likelihood + state.samples.log_jacobian,
+        cost=penalised + price(state),
         counts=state.counts,
         means=state.means,
         spreads=state.spreads(),
@@ -257,6 +263,7 @@ def exact_em(
     *,
     choose_at: Sequence[int] = (),
     choose_at_end: bool = True,
+    bar: float = np.inf,
 ) -> Solution:
     """Run EM from `start`; the penalised log-likelihood never falls while the numbers of factors stay.
 
@@ -272,6 +279,8 @@ def exact_em(
         Iterations, from 0, in which numbers of factors are chosen anew.
     choose_at_end : bool
         Whether they are chosen anew at the end, too, until that changes nothing.
+    bar : float
+        The run is given up, not converged, where at the gain of its last step the cost stays above this for long.
 
     Returns
     -------
@@ -291,6 +300,8 @@ def exact_em(
             continue
         earlier, gain = gain, previous - penalised
         previous = penalised
+        if gain < np.inf and bar < np.inf and penalised + price(state) - _PATIENCE * gain > bar:
+            return solution(state, penalised, iteration + 1, converged=False)
         converged = _gain_left(gain, earlier) < tolerance
         if converged and (settled or not choose_at_end or rounds == _MOST_ROUNDS):
             return solution(state, penalised, iteration + 1, converged=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amofa._analyser import Solver
-from amofa.analyser import MOST_STEPS, TOLERANCE, Prior
+from amofa.analyser import MOST_STEPS, TOLERANCE, Analyser, FactorChoice, Prior, choose
 from amofa.parameters import FloatArray
 
 
@@ -58,6 +58,12 @@ class Panel:
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         found = solve_panels([self], [count], [n_factors], uniquenesses, prior, MOST_STEPS, TOLERANCE)
         return found.cost, found.uniquenesses, found.loadings[0], found.spectra[0]
+
+    def choose(
+        self, count: float, uniquenesses: FloatArray, n_factors: int, most: int, choice: FactorChoice
+    ) -> Analyser:
+        m, d = self.rows.shape
+        return choose(Solver(d, 1, most, m), self.rows, count, uniquenesses, n_factors, most, choice)
 
 
 class PanelFit(NamedTuple):

@@ -20,15 +20,19 @@ from amofa.starts import Mask, layers, parts, split_masks
 
 # Rows of smaller responsibility have no say in a component's local fit.
 _LEAST_RESPONSIBILITY = 1e-2
-# Local fits: all starts run the first number of iterations, the best two the second, the best one the third.
-_LOCAL_ITERATIONS = (6, 15, 50)
-_LOCAL_FINALISTS = 2
+# Local fits go on in rounds, each for the best so far: how many, how many iterations, and in which of them numbers of
+# factors are chosen anew.
+_LOCAL_ROUNDS = ((None, 6, (0, 3)), (2, 15, (0, 8)))
+# The best one is then run to its end.
+_LOCAL_ITERATIONS = 50
 # The gain of a local fit bounds that of EM on all rows from below. Splits that fall short by more than so many nats
 # per row are not tried on all rows, nor more than so many that fall short at all.
 _HOPELESS = 0.05
 _MOST_TRIALS = 3
 # A cost is lower if it is so many nats lower.
 _LEAST_GAIN = 1e-3
+# Local fits whose costs differ by less, nats, are the same.
+_SAME_COST = 0.01
 # A component is taken as unchanged while its count and mean move by less than these: relative, standard deviations.
 _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
 # EM of the chosen model has this share of the tolerance.
@@ -156,8 +160,8 @@ class _Search:
                 break
             components = self.current.parameters.components()
             kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
-            fit = self.fit(Parameters.from_components([*kept, pair.merged]))
-            accepted = bool(fit.cost < self.current.cost - _LEAST_GAIN)
+            fit = self.fit(Parameters.from_components([*kept, pair.merged]), bar=self.bar())
+            accepted = bool(fit.cost < self.bar())
             self.record("merge", pair.first, fit, accepted=accepted)
             if accepted:
                 self.current = fit
@@ -216,8 +220,8 @@ class _Search:
             else:
                 components.append(children[0])
                 added.append(children[1])
-        fit = self.fit(Parameters.from_components([*components, *added]))
-        accepted = self.holds(fit) if forced else bool(fit.cost < self.current.cost - _LEAST_GAIN)
+        fit = self.fit(Parameters.from_components([*components, *added]), bar=np.inf if forced else self.bar())
+        accepted = self.holds(fit) if forced else bool(fit.cost < self.bar())
         self.record("split", chosen[0] if len(chosen) == 1 else -1, fit, accepted=accepted)
         if accepted:
             self.current = fit
@@ -257,15 +261,13 @@ class _Search:
         if found is None:
             return _Local(component, -np.inf, None)
         local, whole = found
-        fits = [
-            self.local_fit(local, start, _LOCAL_ITERATIONS[0], choose_at=(0, 3)) for start in self.starts(local, whole)
-        ]
-        fits = _finalists(fits, _LOCAL_FINALISTS)
-        fits = [self.local_fit(local, fit.parameters, _LOCAL_ITERATIONS[1], choose_at=(0, 8)) for fit in fits]
-        fits = _finalists(fits, 1)
-        if not fits:
+        starts = self.starts(local, whole)
+        for number, max_iter, choose_at in _LOCAL_ROUNDS:
+            fits = _best_pairs([self.local_fit(local, start, max_iter, choose_at) for start in starts[:number]])
+            starts = [fit.parameters for fit in fits]
+        if not starts:
             return _Local(component, -np.inf, None)
-        fit = self.local_fit(local, fits[0].parameters, _LOCAL_ITERATIONS[2], choose_at=(0,), choose_at_end=True)
+        fit = self.local_fit(local, starts[0], _LOCAL_ITERATIONS, (0,), choose_at_end=True)
         if fit.n_components < 2:
             return _Local(component, -np.inf, None)
         # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
@@ -289,7 +291,7 @@ class _Search:
         return plain + [start for start in layered if any(start.n_factors)]
 
     def local_fit(
-        self, local: Samples, start: Parameters, max_iter: int, *, choose_at: Sequence[int], choose_at_end: bool = False
+        self, local: Samples, start: Parameters, max_iter: int, choose_at: Sequence[int], *, choose_at_end: bool = False
     ) -> Solution:
         return exact_em(
             local, start, self.problem, self.solver, max_iter, choose_at=choose_at, choose_at_end=choose_at_end
@@ -297,8 +299,14 @@ class _Search:
 
     # -- bookkeeping --
 
-    def fit(self, start: Parameters, choose_at: Sequence[int] = ()) -> Solution:
-        return exact_em(self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at)
+    def bar(self) -> float:
+        """A model is better if it costs less than this."""
+        return self.current.cost - _LEAST_GAIN
+
+    def fit(self, start: Parameters, choose_at: Sequence[int] = (), bar: float = np.inf) -> Solution:
+        return exact_em(
+            self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at, bar=bar
+        )
 
     def record(self, action: str, component: int, fit: Solution, *, accepted: bool) -> None:
         weights, n_factors = fit.parameters.weights.tolist(), fit.parameters.n_factors
@@ -317,8 +325,13 @@ class _Search:
         )
 
 
-def _finalists(fits: Sequence[Solution], number: int) -> list[Solution]:
-    return sorted((fit for fit in fits if fit.n_components == 2), key=lambda fit: fit.cost)[:number]
+def _best_pairs(fits: Sequence[Solution]) -> list[Solution]:
+    """Fits of two components by rising cost, one of those that have come to the same."""
+    kept: list[Solution] = []
+    for fit in sorted((fit for fit in fits if fit.n_components == 2), key=lambda fit: fit.cost):
+        if not kept or fit.cost > kept[-1].cost + _SAME_COST:
+            kept.append(fit)
+    return kept
 
 
 def _same(a: Component, b: Component) -> bool:

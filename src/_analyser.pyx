@@ -8,12 +8,12 @@ Covariances of fewer rows than columns are best given by those rows, S = A' A: t
 small matrix A Psi^-1 A', only the diagonal of the Hessian is taken, and nothing of size d x d is ever made.
 """
 
-from libc.math cimport NAN, exp, isfinite, log, sqrt, tanh
+from libc.math cimport INFINITY, NAN, exp, isfinite, log, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from amofa._analyser cimport Point, Problem, log_cosh
+from amofa._analyser cimport Point, Prices, Problem, log_cosh
 from amofa._blas cimport cholesky_lower, eigen, eigen_work, gemm, solve_lower, syrk_lower
 
 # The largest step in the logarithm of a uniqueness.
@@ -57,11 +57,12 @@ cdef class Solver:
         self.d, self.most_matrices, self.most_factors, self.most_rows = d, n_matrices, n_factors, n_rows
         cdef Py_ssize_t point = 2 * d + n_matrices * d + n_factors * d
         cdef Py_ssize_t second = d * d if n_rows < 0 else n_rows * min(d, <Py_ssize_t> PANEL_BLOCK)
-        self.buffer = np.zeros(2 * point + side * side + second + side + 3 * d + eigen_work(side))
+        self.buffer = np.zeros(3 * point + side * side + second + side + 3 * d + eigen_work(side))
         cdef double *start = &self.buffer[0]
         view_point(&self.here, d, n_matrices, start)
         view_point(&self.there, d, n_matrices, start + point)
-        self.whitened = start + 2 * point
+        view_point(&self.kept, d, n_matrices, start + 2 * point)
+        self.whitened = start + 3 * point
         self.hessian = self.whitened + side * side
         self.spectrum = self.hessian + second
         self.step = self.spectrum + side
@@ -154,6 +155,147 @@ cdef class Solver:
         problem.row_offsets = &row_offsets[0]
         return self.run(&problem, uniquenesses, loadings, spectra, max_steps, tol)
 
+    def choose(
+        self,
+        const double[:, ::1] moments not None,  # IN   (d, d) covariance; (m, d) rows where the solver takes panels
+        double count,
+        Py_ssize_t n_factors,
+        const double[::1] prices not None,  # IN   (most + 1)
+        double mean_price,
+        double least_mean_price,
+        const double[::1] floor not None,  # IN   (d)
+        double prior_count,
+        const double[::1] prior_scale not None,  # IN   (d)
+        double[::1] uniquenesses not None,  # INOUT (d)
+        double[:, ::1] loadings not None,  # OUT  (most, d), the first rows
+        Py_ssize_t max_steps,
+        double tol,
+        double patience,
+        double least_saving,
+    ):
+        """Choose the number of factors of one analyser, from the uniquenesses and the number given.
+
+        The price of q factors, nats, is ``prices[q] + max(mean_price - log |Sigma|, least_mean_price) / 2``. Factors are
+        added while that saves ``least_saving``: as many at a time as pay with the uniquenesses as they are, or one on
+        trial. With Psi fixed, factor j adds n/2 (l_j - 1 - log l_j) to the log-likelihood; a better Psi only adds to
+        that. Then they are removed while that costs nothing: once in, they hold on to a column's noise. A trial is
+        given up where ``patience`` times the decrease that its next step promises would not make it the better one.
+
+        Returns
+        -------
+        cost : float
+            Price included.
+        n_factors : int
+
+        Raises
+        ------
+        ValueError, FloatingPointError
+            As in `solve`.
+        """
+        cdef Py_ssize_t d = self.d, most = prices.shape[0] - 1
+        cdef Py_ssize_t[2] offsets, rows
+        cdef Problem problem
+        cdef Prices costs
+        cdef double cost
+        if (moments.shape[1] != d or floor.shape[0] != d or prior_scale.shape[0] != d or uniquenesses.shape[0] != d
+                or loadings.shape[1] != d or (self.most_rows < 0 and moments.shape[0] != d)):
+            raise ValueError("shapes do not agree")
+        if not 0 <= n_factors <= most or loadings.shape[0] != most:
+            raise ValueError("there must be a price of each number of factors, and room for their loadings")
+        if most > self.most_factors or (self.most_rows >= 0 and moments.shape[0] > self.most_rows):
+            raise ValueError("more factors or rows than the solver has room for")
+        if not count > 0.0:
+            raise ValueError("counts must be positive")
+        memset(&problem, 0, sizeof(problem))
+        problem.n_matrices, problem.prior_count = 1, prior_count
+        problem.counts, problem.offsets = &count, offsets
+        problem.floor, problem.prior_scale = &floor[0], &prior_scale[0]
+        if self.most_rows < 0:
+            problem.covariances = &moments[0, 0]
+        else:
+            problem.row_offsets = rows
+            if moments.shape[0]:
+                problem.panels = &moments[0, 0]
+        rows[0], rows[1], offsets[0], offsets[1] = 0, moments.shape[0], 0, n_factors
+        costs.most, costs.of_factors, costs.mean, costs.least_mean = most, &prices[0], mean_price, least_mean_price
+        with nogil:
+            self.start_from(&problem, &uniquenesses[0])
+            cost = self.best_number(&problem, offsets, &costs, max_steps, tol, patience, least_saving)
+            self.set_uniquenesses(&problem, &uniquenesses[0])
+            if offsets[1]:
+                self.set_loadings(1, offsets, &loadings[0, 0])
+        if not isfinite(cost):
+            raise FloatingPointError("a covariance matrix is not finite")
+        return cost, offsets[1]
+
+    cdef double best_number(
+        self, const Problem *problem, Py_ssize_t *offsets, const Prices *prices, Py_ssize_t max_steps, double tol,
+        double patience, double least_saving,
+    ) noexcept nogil:
+        """`choose` from ``here.log_noise`` and ``offsets[1]`` factors, for kernels: the end is left there."""
+        cdef double cost = self.search(problem, max_steps, tol, INFINITY, 0.0) + self.price(offsets[1], prices, problem)
+        cdef Py_ssize_t q = offsets[1], more, fewer
+        while q < prices.most and isfinite(cost):
+            more = self.paying_factors(problem, q, prices)
+            if not more or not self.try_number(
+                    problem, offsets, q + more, prices, &cost, cost - least_saving, max_steps, tol, patience):
+                break
+            q = offsets[1]
+        while q > 0 and isfinite(cost):
+            fewer = q - 1
+            # Numbers beyond those that a covariance matrix can tell apart have the same price: go past them.
+            while fewer and prices.of_factors[q] <= prices.of_factors[fewer]:
+                fewer -= 1
+            if not self.try_number(problem, offsets, fewer, prices, &cost, cost, max_steps, tol, patience):
+                break
+            q = offsets[1]
+        return cost
+
+    cdef Py_ssize_t paying_factors(self, const Problem *problem, Py_ssize_t q, const Prices *prices) noexcept nogil:
+        """How many more factors save most with the uniquenesses as they are, 1 where none does; 0 if none is left."""
+        cdef Py_ssize_t best = 0, j
+        cdef double gain = 0.0, saved, most = 0.0, value
+        if self.here.values[q] <= 1.0:
+            return 0
+        for j in range(q, prices.most):
+            value = max(self.here.values[j], 1.0)
+            gain += 0.5 * problem.counts[0] * (value - 1.0 - log(value))
+            saved = gain - (prices.of_factors[j + 1] - prices.of_factors[q])
+            if saved > most:
+                best, most = j + 1 - q, saved
+        return max(1, best)
+
+    cdef bint try_number(
+        self, const Problem *problem, Py_ssize_t *offsets, Py_ssize_t q, const Prices *prices, double *cost,
+        double bar, Py_ssize_t max_steps, double tol, double patience,
+    ) noexcept nogil:
+        """Search with q factors. True, and there, where that is not above the bar; else False, and still here."""
+        cdef Py_ssize_t before = offsets[1]
+        cdef double found
+        # The mean's price hardly changes.
+        cdef double rest = bar - self.price(before, prices, problem)
+        rest += prices.of_factors[before] - prices.of_factors[q]
+        memcpy(self.kept.log_noise, self.here.log_noise, self.d * sizeof(double))
+        self.here, self.kept = self.kept, self.here
+        offsets[1] = q
+        found = self.search(problem, max_steps, tol, rest, patience) + self.price(q, prices, problem)
+        if found <= bar:
+            cost[0] = found
+            return True
+        offsets[1] = before
+        self.here, self.kept = self.kept, self.here
+        return False
+
+    cdef double price(self, Py_ssize_t q, const Prices *prices, const Problem *problem) noexcept nogil:
+        """Of the analyser here."""
+        cdef double log_determinant = 0.0
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            log_determinant += self.here.log_noise[j]
+        for j in range(self.n_active(&self.here, problem.offsets, 0)):
+            log_determinant += log(self.here.values[j])
+        return prices.of_factors[q] + 0.5 * max(prices.mean - log_determinant, prices.least_mean)
+
     cdef Problem checked_problem(
         self, Py_ssize_t K, const double[::1] counts, const Py_ssize_t[::1] offsets, const double[::1] floor,
         double prior_count, const double[::1] prior_scale, const double[::1] uniquenesses,
@@ -183,14 +325,12 @@ cdef class Solver:
         self, const Problem *problem, double[::1] uniquenesses, double[:, ::1] loadings, double[:, ::1] spectra,
         Py_ssize_t max_steps, double tol,
     ) except? -1:
-        cdef Py_ssize_t d = self.d, K = problem.n_matrices, j
+        cdef Py_ssize_t d = self.d, K = problem.n_matrices
         cdef double cost
         with nogil:
-            for j in range(d):
-                self.here.log_noise[j] = log(max(uniquenesses[j], problem.floor[j]))
-            cost = self.search(problem, max_steps, tol)
-            for j in range(d):
-                uniquenesses[j] = max(exp(self.here.log_noise[j]), problem.floor[j])
+            self.start_from(problem, &uniquenesses[0])
+            cost = self.search(problem, max_steps, tol, INFINITY, 0.0)
+            self.set_uniquenesses(problem, &uniquenesses[0])
             memcpy(&spectra[0, 0], self.here.values, K * d * sizeof(double))
             if problem.offsets[K]:
                 self.set_loadings(K, problem.offsets, &loadings[0, 0])
@@ -208,14 +348,29 @@ cdef class Solver:
         problem.n_matrices, problem.prior_count = K, prior_count
         problem.covariances, problem.counts, problem.offsets = covariances, counts, offsets
         problem.floor, problem.prior_scale = floor, prior_scale
-        return self.search(&problem, max_steps, tol)
+        return self.search(&problem, max_steps, tol, INFINITY, 0.0)
 
-    cdef double search(self, const Problem *problem, Py_ssize_t max_steps, double tol) noexcept nogil:
+    cdef void start_from(self, const Problem *problem, const double *uniquenesses) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.here.log_noise[j] = log(max(uniquenesses[j], problem.floor[j]))
+
+    cdef void set_uniquenesses(self, const Problem *problem, double *uniquenesses) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            uniquenesses[j] = max(exp(self.here.log_noise[j]), problem.floor[j])
+
+    cdef double search(
+        self, const Problem *problem, Py_ssize_t max_steps, double tol, double bar, double patience,
+    ) noexcept nogil:
+        """Newton steps from here; none where ``patience`` times what one promises does not lead below the bar."""
         cdef double promised
         self.evaluate(problem, &self.here)
         for _ in range(max_steps):
             promised = self.newton_step(problem)
-            if not promised > tol or not self.move(problem, promised):
+            if not promised > tol or self.here.cost - patience * promised > bar:
+                break
+            if not self.move(problem, promised):
                 break
         return self.here.cost
 
