@@ -41,8 +41,9 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_not_negative(name: str, value: Any) -> float:
     """A number that is finite and not negative."""
-    zero = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == 0
-    return 0.0 if zero else check_positive(name, value)
+    if value is not False and isinstance(value, Real) and value == 0:
+        return 0.0
+    return check_positive(name, value)
 
 
 def check_noise_floor(noise_floor: Any, d: int) -> float | FloatArray:

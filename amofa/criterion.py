@@ -264,6 +264,21 @@ class Evidence:
         return total + self._noise_price(self.n) if self.noise == "shared" else total
 
 
+class Likelihood:
+    """No price at all, for maximum likelihood."""
+
+    uses_entropy = False
+
+    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
+        return 0.0
+
+    def factors(self, count: float, n_factors: int, more: int) -> float:
+        return 0.0
+
+    def mixture(self, components: Sequence[Shape]) -> float:
+        return 0.0
+
+
 class Counted:
     """The price of a criterion that looks at the number of parameters alone.
 

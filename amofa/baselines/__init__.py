@@ -1,6 +1,7 @@
 """Other ways to a mixture, for comparison; each gives the same kind of model as `amofa.fit`."""
 
 from amofa.baselines.gaussian_per_class import gaussian_per_class
+from amofa.baselines.mfa import mfa
 from amofa.baselines.ulfmm import ulfmm
 
-__all__ = ["gaussian_per_class", "ulfmm"]
+__all__ = ["gaussian_per_class", "mfa", "ulfmm"]

@@ -1,0 +1,257 @@
+"""Maximum likelihood with the numbers of components and factors given, from several starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amofa._analyser import Solver
+from amofa.analyser import NOISE, FactorChoice, Prior
+from amofa.arguments import (
+    RandomState,
+    check_choice,
+    check_factor_sequence,
+    check_noise_floor,
+    check_positive,
+    check_whole_number,
+    random_generator,
+)
+from amofa.baselines._partitions import Generator, draw_seeds, k_means, nearest_centers, partition_moments
+from amofa.coordinates import Standardized, floor_variances
+from amofa.criterion import Likelihood, message_length, n_parameters
+from amofa.em import Fit
+from amofa.exact_em import Problem, Solution, exact_em
+from amofa.history import Step
+from amofa.limits import REFINEMENT
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import Component, FloatArray, Parameters
+from amofa.results import (
+    in_canonical_order,
+    make_report,
+    warn_of_constant_columns,
+    warn_of_no_convergence,
+    warn_of_shortfall,
+    with_canonical_factors,
+)
+from amofa.samples import Samples, check_table, check_weights
+from amofa.threads import single_blas_thread
+
+# The best start is refined to this share of the tolerance.
+_REFINED = 1e-3
+# Iterations of k-means for every other start; the others part the rows by their nearest seed.
+_LLOYD_ITERATIONS = 20
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """How many EM runs, and when each ends."""
+
+    n_starts: int
+    tol: float
+    max_iter: int
+
+
+def mfa(
+    X: ArrayLike,
+    n_components: int,
+    n_factors: int | Sequence[int],
+    *,
+    noise: str = "component",
+    n_starts: int = 10,
+    noise_floor: float | ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 1000,
+    random_state: RandomState = 0,
+) -> MixtureOfFactorAnalyzers:
+    """Fit a mixture of factor analysers by maximum likelihood, its numbers of components and factors given.
+
+    With ``noise="shared"`` it is the mixture of Ghahramani & Hinton [1]_, with ``noise="isotropic"`` the mixture of
+    probabilistic principal component analysers of Tipping & Bishop [2]_, with no factors a mixture of Gaussians with
+    diagonal or spherical covariances.
+
+    Parameters
+    ----------
+    X : (n, d) array-like
+        Finite real numbers.
+    n_components : int
+    n_factors : int or sequence of int
+        Of every component, or one number for each; the components then come in this order. At most d.
+    noise : {"component", "shared", "isotropic"}, default "component"
+        Uniquenesses of each component's own, the same for all components, or one variance for all columns, which then
+        should have the same units.
+    n_starts : int, default 10
+        EM runs; that of largest likelihood is refined. Half of them start from k-means, half from the rows nearest to
+        seeds that are drawn as k-means++ does.
+    noise_floor : float or (d,) array-like, optional
+        Smallest uniqueness: a share of each column's variance in X ("isotropic": of the mean of those), 1e-4 where not
+        given, or a variance for each column ("isotropic": the largest is taken), in its own units.
+    sample_weight : (n,) array-like, optional
+        How often each row counts; a row of weight 0 is as good as absent.
+    tol : float, default 1e-5
+        EM ends when the log-likelihood is within about this of its limit, in nats per row; for the best start a
+        thousandth of it.
+    max_iter : int, default 1000
+        Most iterations of one EM run; twenty times as many for the best start.
+    random_state : int, numpy Generator, numpy RandomState or None, default 0
+        For the starts; None takes entropy from the system.
+
+    Returns
+    -------
+    MixtureOfFactorAnalyzers
+        Its history has a step for each start. `n_parameters` counts uniquenesses that are tied once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it.
+
+    Warns
+    -----
+    AmofaWarning
+        If columns are constant (they are modelled apart, and change no decision), if there are fewer different rows
+        than components (there are then fewer components), or if EM of the best start did not converge.
+
+    Notes
+    -----
+    In EM only the labels are missing: in each M-step loadings are at their maximum for uniquenesses that a Newton step
+    has improved. The likelihood never falls, and takes far fewer iterations than with factors as missing data.
+
+    References
+    ----------
+    .. [1] Z. Ghahramani, G. E. Hinton, "The EM Algorithm for Mixtures of Factor Analyzers", Technical Report
+       CRG-TR-96-1, University of Toronto, 1996.
+    .. [2] M. E. Tipping, C. M. Bishop, "Mixtures of Probabilistic Principal Component Analyzers", Neural Computation
+       11(2), 1999, 443-482.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 3)), rng.normal(8, 1, (100, 3))])
+    >>> mfa(X, 2, 1, noise="shared")
+    MixtureOfFactorAnalyzers(n_components=2, n_features=3, n_factors=[1, 1])
+    >>> mfa(X, 2, 1, noise="isotropic").n_parameters
+    15
+    """
+    table = check_table(X)
+    d = table.shape[1]
+    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
+    n_components = check_whole_number("n_components", n_components, at_least=1)
+    factors = _check_factors(n_factors, d, n_components)
+    noise = check_choice("noise", noise, tuple(NOISE))
+    floor = check_noise_floor(noise_floor, d)
+    runs = _Runs(
+        check_whole_number("n_starts", n_starts, at_least=1),
+        check_positive("tol", tol),
+        check_whole_number("max_iter", max_iter, at_least=1),
+    )
+    rng = random_generator(random_state)
+    with single_blas_thread(), np.errstate(under="ignore"):
+        rows = Standardized.of(table, weights, one_scale=noise == "isotropic")
+        warn_of_constant_columns(rows.coordinates.constant)
+        variances = floor_variances(floor, None, rows.coordinates)
+        if noise == "isotropic":
+            variances[:] = variances.max()
+        best, history = _from_starts(rows, variances, factors, noise, runs, rng)
+        parameters = rows.coordinates.restore(best.parameters, variances)
+        if len(set(factors)) == 1:
+            parameters = in_canonical_order(parameters)
+        parameters = with_canonical_factors(parameters)
+        warn_of_no_convergence(best.converged, f"{REFINEMENT} x max_iter={runs.max_iter}")
+        warn_of_shortfall(n_components, parameters.n_components)
+        report = make_report(
+            rows.whole,
+            parameters,
+            variances,
+            criterion="likelihood",
+            n_parameters=n_parameters(d, parameters.n_factors, noise),
+            converged=best.converged,
+            history=history,
+        )
+    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+
+
+def _check_factors(n_factors: int | Sequence[int], d: int, n_components: int) -> tuple[int, ...]:
+    """One number for each component."""
+    if isinstance(n_factors, Integral):
+        return (check_whole_number("n_factors", n_factors, at_least=0, at_most=d),) * n_components
+    return check_factor_sequence(n_factors, d, n_components)
+
+
+def _from_starts(
+    rows: Standardized, variances: FloatArray, factors: tuple[int, ...], noise: str, runs: _Runs, rng: Generator
+) -> tuple[Solution | Fit, list[Step]]:
+    """The best of several EM runs, refined, and a step for each."""
+    samples, coordinates = rows.samples, rows.coordinates
+    if samples.n_features == 0:
+        only = Component(1.0, np.zeros(0), np.zeros((factors[0], 0)), np.zeros(0))
+        return Fit(Parameters.from_components([only]), math.nan, math.nan, n_iter=0, converged=True), []
+    kept = ~coordinates.constant
+    prior = Prior(variances[kept] / coordinates.scale[kept] ** 2, np.ones(samples.n_features), 0.0)
+    pricing = Likelihood()
+    # Without a price and with given numbers nothing is chosen.
+    choice = FactorChoice(pricing, prior, noise, factors[0])
+    problem = Problem(prior, pricing, noise, choice, runs.tol, runs.max_iter, annihilates=False)
+    # Tables with fewer rows than columns do without (d, d) arrays.
+    solver = Solver(samples.n_features) if samples.n_rows >= samples.n_features else None
+    best: Solution | None = None
+    history: list[Step] = []
+    for number in range(runs.n_starts):
+        start = _start(samples, factors, noise, prior.floor, rng, with_k_means=number % 2 == 0)
+        run = exact_em(samples, start, problem, solver, problem.max_iter, choose_at_end=False)
+        accepted = best is None or run.log_likelihood > best.log_likelihood
+        history.append(_step("start", run, samples, accepted=accepted))
+        if best is None or accepted:
+            best = run
+    assert best is not None
+    finer = replace(problem, tol=_REFINED * problem.tol)
+    refined = exact_em(samples, best.parameters, finer, solver, REFINEMENT * problem.max_iter, choose_at_end=False)
+    history.append(_step("refine", refined, samples, accepted=True))
+    return refined, history
+
+
+def _start(
+    samples: Samples,
+    factors: tuple[int, ...],
+    noise: str,
+    floor: FloatArray,
+    rng: Generator,
+    *,
+    with_k_means: bool,
+) -> Parameters:
+    """Gaussians of independent columns on the parts of a random partition; loadings come with the first M-step."""
+    centers = draw_seeds(samples, len(factors), rng)
+    if with_k_means:
+        centers = k_means(samples, centers, _LLOYD_ITERATIONS)
+    counts, means, variances = partition_moments(samples, nearest_centers(samples, centers), centers)
+    # As if each part had one row more, of the variances within all: those of a few rows may be 0.
+    pooled = counts @ variances / counts.sum()
+    variances = (counts[:, None] * variances + pooled) / (counts[:, None] + 1.0)
+    if noise == "shared":
+        variances[:] = pooled
+    elif noise == "isotropic":
+        variances[:] = variances.mean(axis=1, keepdims=True)
+    variances = np.maximum(variances, floor)
+    d = samples.n_features
+    shapes = zip(counts + 1.0, means, factors, variances, strict=False)  # there may be fewer parts than asked for
+    return Parameters.from_components([Component(n, mean, np.zeros((p, d)), psi) for n, mean, p, psi in shapes])
+
+
+def _step(action: str, run: Solution, samples: Samples, *, accepted: bool) -> Step:
+    weights, n_factors = run.parameters.weights.tolist(), run.parameters.n_factors
+    length = message_length(samples.n_features, n_factors, samples.total_weight)
+    return Step(
+        action=action,
+        component=-1,
+        n_factors=n_factors,
+        cost=-run.log_likelihood,
+        message_length=length.cost(run.log_likelihood, 0.0, weights),
+        log_likelihood=run.log_likelihood,
+        n_iter=run.n_iter,
+        accepted=accepted,
+    )
