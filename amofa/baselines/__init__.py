@@ -1,7 +1,9 @@
 """Other ways to a mixture, for comparison; each gives the same kind of model as `amofa.fit`."""
 
 from amofa.baselines.gaussian_per_class import gaussian_per_class
+from amofa.baselines.imofa import imofa
 from amofa.baselines.mfa import mfa
 from amofa.baselines.ulfmm import ulfmm
+from amofa.baselines.vbmofa import vbmofa
 
-__all__ = ["gaussian_per_class", "mfa", "ulfmm"]
+__all__ = ["gaussian_per_class", "imofa", "mfa", "ulfmm", "vbmofa"]

@@ -1,0 +1,270 @@
+"""IMoFA-L: an incremental mixture of factor analysers that grows while rows it was not fitted to become likelier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amofa.analyser import principal_axes
+from amofa.arguments import (
+    RandomState,
+    check_noise_floor,
+    check_positive,
+    check_whole_number,
+    random_generator,
+)
+from amofa.coordinates import Standardized, floor_variances
+from amofa.criterion import Penalty, message_length, n_parameters
+from amofa.em import Fit, Settings, expectation_maximization
+from amofa.history import Step
+from amofa.limits import LEAST_SHARE_OF_A_ROW
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.moves import add_factor, covariance_misfit, first_mixture
+from amofa.parameters import Component, Evaluator, FloatArray, Parameters
+from amofa.results import (
+    in_canonical_order,
+    make_report,
+    warn_of_constant_columns,
+    with_canonical_factors,
+)
+from amofa.samples import Moments, Samples, check_table
+from amofa.threads import single_blas_thread
+
+# A component takes a further factor only while it has fewer than this share of the columns.
+_MOST_FACTORS_SHARE = 0.8
+
+
+def imofa(
+    X: ArrayLike,
+    *,
+    validation: ArrayLike | None = None,
+    validation_share: float = 0.3,
+    max_components: int | None = None,
+    max_factors: int | None = None,
+    noise_floor: float | ArrayLike | None = None,
+    tol: float = 4e-4,
+    max_iter: int = 100,
+    random_state: RandomState = 0,
+) -> MixtureOfFactorAnalyzers:
+    """Fit a mixture of factor analysers by IMoFA-L of Salah & Alpaydin [1]_, whose size a validation set decides.
+
+    From one component with one factor on, each step tries to split the component that is least like a Gaussian, and to
+    give a factor to the one whose covariance is modelled worst; of the two, after EM on all training rows, the one is
+    kept under which the validation rows are likelier. The search ends where neither makes them likelier.
+
+    Parameters
+    ----------
+    X : (n, d) array-like
+        Finite real numbers: the training rows, and, where ``validation`` is not given, the validation rows among them.
+    validation : (m, d) array-like, optional
+        Rows that decide, and that nothing is fitted to.
+    validation_share : float, default 0.3
+        Share of the rows of X that is held out at random where ``validation`` is not given; between 0 and 1.
+    max_components, max_factors : int, optional
+        Bounds of what is found.
+    noise_floor : float or (d,) array-like, default 1e-4
+        Smallest uniqueness, as a share of each column's variance, or a variance for each column, in its own units.
+    tol : float, default 4e-4
+        EM ends when the log-likelihood changes by less, in nats per row.
+    max_iter : int, default 100
+        Most iterations of one EM run.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default 0
+        Chooses the rows that are held out; not used where ``validation`` is given. None: others at each call.
+
+    Returns
+    -------
+    MixtureOfFactorAnalyzers
+        Its `log_likelihood` and `n_samples` are of the training rows; the ``cost`` of a step of its history is minus
+        the log-likelihood of the validation rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it and what to do.
+
+    Warns
+    -----
+    AmofaWarning
+        If columns are constant in the training rows.
+
+    Notes
+    -----
+    The start is the principal axis, not a random factor as in [1]_, so that nothing is random where ``validation`` is
+    given. A child of a split begins with its parent's loadings and uniquenesses and with the parent's mean moved by
+    one standard deviation along the principal axis of the parent's rows, one child to either side.
+
+    References
+    ----------
+    .. [1] A. A. Salah, E. Alpaydin, "Incremental mixtures of factor analyzers", ICPR 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amofa.baselines import imofa
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(9, 1, (200, 2))])
+    >>> imofa(X[::2], validation=X[1::2]).n_components
+    2
+    """
+    training, held_out = _two_sets(X, validation, validation_share, random_state)
+    d = training.shape[1]
+    floor = check_noise_floor(noise_floor, d)
+    limits = _Limits(
+        None if max_components is None else check_whole_number("max_components", max_components, at_least=1),
+        None if max_factors is None else check_whole_number("max_factors", max_factors, at_least=0),
+    )
+    tol = check_positive("tol", tol)
+    max_iter = check_whole_number("max_iter", max_iter, at_least=1)
+    with single_blas_thread(), np.errstate(under="ignore"):
+        rows = Standardized.of(training, None)
+        coordinates = rows.coordinates
+        warn_of_constant_columns(coordinates.constant)
+        variances = floor_variances(floor, None, coordinates)
+        kept = ~coordinates.constant
+        settings = Settings(_no_penalty, variances[kept] / coordinates.scale[kept] ** 2, tol, max_iter, False)
+        history: list[Step] = []
+        if kept.any():
+            search = _Search(rows.samples, coordinates.samples(held_out, None, None), settings, limits)
+            search.run()
+            found, converged, history = search.current.fit.parameters, search.current.fit.converged, search.history
+        else:
+            found = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))])
+            converged = True
+        parameters = coordinates.restore(found, variances)
+        parameters = with_canonical_factors(in_canonical_order(parameters))
+        report = make_report(
+            rows.whole,
+            parameters,
+            variances,
+            criterion="validation",
+            n_parameters=n_parameters(d, parameters.n_factors),
+            converged=converged,
+            history=history,
+        )
+    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+
+
+def _two_sets(
+    X: ArrayLike, validation: ArrayLike | None, share: Any, random_state: RandomState
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Training rows and validation rows."""
+    table = check_table(X)
+    if validation is not None:
+        return table, check_table(validation, name="validation", n_features=table.shape[1])
+    share = check_positive("validation_share", share)
+    if share >= 1.0:
+        raise ValueError(f"validation_share must be below 1, got {share}")
+    if len(table) < 2:
+        raise ValueError("X has one row, of which none can be held out; pass more rows, or validation")
+    n_held_out = min(max(1, round(share * len(table))), len(table) - 1)
+    order = random_generator(random_state).permutation(len(table))
+    return table[np.sort(order[n_held_out:])], table[np.sort(order[:n_held_out])]
+
+
+def _no_penalty(n_features: int, n_factors: Sequence[int], n: float) -> Penalty:
+    """EM is for maximum likelihood."""
+    return Penalty(0.0, (), False, (0.0,) * len(n_factors))
+
+
+@dataclass(frozen=True)
+class _Limits:
+    max_components: int | None
+    max_factors: int | None
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A mixture after EM on the training rows, and the log-likelihood of the validation rows under it, nats."""
+
+    action: str
+    component: int
+    fit: Fit
+    validation: float
+
+
+class _Search:
+    """The model at hand and the record of all."""
+
+    def __init__(self, training: Samples, held_out: Samples, settings: Settings, limits: _Limits) -> None:
+        self.training, self.held_out, self.settings, self.limits = training, held_out, settings, limits
+        self.history: list[Step] = []
+        self.current: _Candidate
+
+    def run(self) -> None:
+        """Grow until the validation rows become no likelier."""
+        first_factors = 1 if self.limits.max_factors is None else min(1, self.limits.max_factors)
+        first = first_mixture(self.training, first_factors, self.settings.floor)
+        self.current = self._candidate("start", -1, first)
+        self._record(self.current, accepted=True)
+        while self._grow():
+            pass
+
+    def _grow(self) -> bool:
+        parameters = self.current.fit.parameters
+        moments = self.training.moments(parameters)
+        candidates = [self._candidate(*start) for start in self._starts(parameters, moments)]
+        # Where both are as good, the factor: it comes first.
+        best = max(candidates, key=lambda c: c.validation, default=self.current)
+        better = best.validation > self.current.validation
+        for candidate in candidates:
+            self._record(candidate, accepted=better and candidate is best)
+        if better:
+            self.current = best
+        return better
+
+    def _starts(self, parameters: Parameters, moments: Moments) -> Iterator[tuple[str, int, Parameters]]:
+        """The changed mixtures that are tried, before EM."""
+        d, K = self.training.n_features, parameters.n_components
+        most = _MOST_FACTORS_SHARE * d
+        if self.limits.max_factors is not None:
+            most = min(most, self.limits.max_factors)
+        room = [p < most for p in parameters.n_factors]
+        if any(room):
+            k = int(np.argmax(np.where(room, covariance_misfit(parameters, moments), -np.inf)))
+            yield "factor", k, add_factor(parameters, k, moments.covariances[k], self.settings.floor)
+        large = moments.soft_counts >= d
+        if large.any() and (self.limits.max_components is None or self.limits.max_components > K):
+            k = int(np.argmax(np.where(large, np.abs(self.training.kurtosis_z(parameters)), -np.inf)))
+            yield "split", k, _split(parameters, k, moments.covariances[k])
+
+    def _candidate(self, action: str, component: int, start: Parameters) -> _Candidate:
+        fit = expectation_maximization(self.training, start, self.settings)
+        # A component that EM has emptied is none: the model cannot be taken.
+        holds = fit.parameters.weights.min() * self.training.total_weight >= LEAST_SHARE_OF_A_ROW
+        return _Candidate(action, component, fit, self._validation(fit.parameters) if holds else -np.inf)
+
+    def _validation(self, parameters: Parameters) -> float:
+        blocks = self.held_out.posterior(Evaluator(parameters))
+        return sum(float(block.log_density.sum()) for block in blocks) + self.held_out.log_jacobian
+
+    def _record(self, candidate: _Candidate, *, accepted: bool) -> None:
+        fit, n_factors = candidate.fit, candidate.fit.parameters.n_factors
+        length = message_length(self.training.n_features, n_factors, self.training.total_weight)
+        self.history.append(
+            Step(
+                action=candidate.action,
+                component=candidate.component,
+                n_factors=n_factors,
+                cost=-candidate.validation,
+                message_length=length.cost(fit.log_likelihood, 0.0, fit.parameters.weights.tolist()),
+                log_likelihood=fit.log_likelihood,
+                n_iter=fit.n_iter,
+                accepted=accepted,
+            )
+        )
+
+
+def _split(parameters: Parameters, k: int, covariance: FloatArray) -> Parameters:
+    """Component k as two, one standard deviation along its principal axis to either side; the other at the end."""
+    values, vectors = principal_axes(covariance)
+    step = np.sqrt(values[0]) * vectors[0]
+    parent, components = parameters.component(k), parameters.components()
+    children: list[Component] = [
+        parent._replace(weight=parent.weight / 2, mean=parent.mean + side * step) for side in (1.0, -1.0)
+    ]
+    components[k] = children[0]
+    return Parameters.from_components([*components, children[1]])

@@ -1,0 +1,197 @@
+"""VBMoFA: a mixture of factor analysers whose size a variational bound on the evidence decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amofa.arguments import (
+    RandomState,
+    check_choice,
+    check_noise_floor,
+    check_positive,
+    check_whole_number,
+    random_generator,
+)
+from amofa.baselines._births import REFINEMENT, Search, Settings, Trial
+from amofa.baselines._variational import Posterior
+from amofa.coordinates import Standardized, floor_variances
+from amofa.criterion import message_length, n_parameters
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import Component, Evaluator, Parameters, Statistics
+from amofa.results import (
+    in_canonical_order,
+    make_report,
+    warn_of_constant_columns,
+    warn_of_no_convergence,
+    with_canonical_factors,
+)
+from amofa.samples import Samples, check_table, check_weights
+from amofa.threads import single_blas_thread
+
+
+def vbmofa(
+    X: ArrayLike,
+    *,
+    max_factors: int | None = None,
+    max_components: int | None = None,
+    noise: str = "shared",
+    n_tries: int = 5,
+    noise_floor: float | ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 5e-6,
+    max_iter: int = 200,
+    random_state: RandomState = 0,
+) -> MixtureOfFactorAnalyzers:
+    """Fit a mixture of factor analysers by the variational method of Ghahramani & Beal [1]_.
+
+    A lower bound on the log evidence decides how many components there are: one gives birth to another as long as that
+    raises the bound. Within a component automatic relevance determination decides how many factors there are: each
+    column of loadings has a prior precision of its own, and columns that the rows do not call for are switched off.
+
+    Parameters
+    ----------
+    X : (n, d) array-like
+        Finite real numbers.
+    max_factors : int, optional
+        Columns of loadings that each component starts with; d - 1, but at least 1, where not given, and at most d.
+    max_components : int, optional
+        Bound of the number of components.
+    noise : {"shared", "component"}, default "shared"
+        Whether all components have the same uniquenesses, as in [1]_, or each its own. With "shared" a component whose
+        columns have more noise than those of others takes factors to say so.
+    n_tries : int, default 5
+        So many times in succession every component has to fail to give birth, each time in another direction, before
+        the search ends.
+    noise_floor : float or (d,) array-like, default 1e-4
+        Smallest uniqueness, as a share of each column's variance, or a variance for each column, in its own units.
+    sample_weight : (n,) array-like, optional
+        How often each row counts; a row of weight 0 is as good as absent.
+    tol : float, default 5e-6
+        Sweeps end when the bound rises by less, and a birth must raise it by more, in nats per value of X.
+    max_iter : int, default 200
+        Most sweeps of one trial.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default 0
+        Draws the directions of births. None: others at each call.
+
+    Returns
+    -------
+    MixtureOfFactorAnalyzers
+        Posterior means of weights, means and loadings; `n_factors` are the local dimensionalities, the columns that are
+        not switched off. The ``cost`` of a step of its history is minus the bound, in nats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it and what to do.
+
+    Warns
+    -----
+    AmofaWarning
+        If columns are constant, or the sweeps of the chosen model did not converge.
+
+    Notes
+    -----
+    Columns are standardised first. Priors: Dirichlet(1/K) of the weights, Gamma(1, 1) of each column's precision, and a
+    Gaussian of the means whose mean and variances are fitted, as are the uniquenesses. Beside births, removals of a
+    component are tried when no birth helps. The factors are rotated to the principal axes of E[Lambda' Lambda] in every
+    sweep [2]_, without which automatic relevance determination takes thousands of them. docs/baselines.md has more.
+
+    References
+    ----------
+    .. [1] Z. Ghahramani, M. J. Beal, "Variational inference for Bayesian mixtures of factor analysers", NIPS 12, 1999.
+    .. [2] J. Luttinen, A. Ilin, "Transformations in variational Bayesian factor analysis to speed up learning",
+       Neurocomputing 73, 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amofa.baselines import vbmofa
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(300, 6))
+    >>> X[:100] += 6.0
+    >>> vbmofa(X).n_factors
+    array([2, 2])
+    """
+    table = check_table(X)
+    d = table.shape[1]
+    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
+    most = max(1, d - 1) if max_factors is None else check_whole_number("max_factors", max_factors, at_least=0)
+    if max_components is not None:
+        max_components = check_whole_number("max_components", max_components, at_least=1)
+    n_tries = check_whole_number("n_tries", n_tries, at_least=1)
+    shares_noise = check_choice("noise", noise, ("shared", "component")) == "shared"
+    floor = check_noise_floor(noise_floor, d)
+    tol = check_positive("tol", tol)
+    max_iter = check_whole_number("max_iter", max_iter, at_least=1)
+    rng = random_generator(random_state)
+    with single_blas_thread(), np.errstate(under="ignore"):
+        rows = Standardized.of(table, weights)
+        coordinates, samples = rows.coordinates, rows.samples
+        warn_of_constant_columns(coordinates.constant)
+        variances = floor_variances(floor, None, coordinates)
+        kept = ~coordinates.constant
+        least = variances[kept] / coordinates.scale[kept] ** 2
+        if samples.n_features:
+            settings = Settings(
+                least, min(most, samples.n_features), max_components, n_tries, tol, max_iter, shares_noise
+            )
+            search = Search(samples, settings, rng)
+            fit = search.run()
+            found, converged = point_estimate(fit.posterior), fit.converged
+            history = [_step(trial, samples) for trial in search.trials]
+        else:
+            found = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))])
+            converged, history = True, []
+        parameters = with_canonical_factors(in_canonical_order(coordinates.restore(found, variances)))
+        warn_of_no_convergence(converged, f"{REFINEMENT} x max_iter={max_iter}")
+        report = make_report(
+            rows.whole,
+            parameters,
+            variances,
+            criterion="bound",
+            n_parameters=_n_parameters(d, parameters.n_factors, shares_noise),
+            converged=converged,
+            history=history,
+        )
+    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+
+
+def point_estimate(posterior: Posterior) -> Parameters:
+    """Posterior means as a mixture, without the columns that are switched off."""
+    weights = posterior.dirichlet / posterior.dirichlet.sum()
+    return Parameters.from_components(
+        [
+            Component(
+                float(weights[k]), posterior.means[k], posterior.loadings[k, : posterior.n_live[k]], posterior.noise[k]
+            )
+            for k in range(posterior.n_components)
+        ]
+    )
+
+
+def _n_parameters(d: int, n_factors: Sequence[int], shares_noise: bool) -> int:
+    """Free parameters; uniquenesses that are shared count once."""
+    return n_parameters(d, n_factors) - (d * (len(n_factors) - 1) if shares_noise else 0)
+
+
+def _step(trial: Trial, samples: Samples) -> Step:
+    """A line of the history. The log-likelihood is that of the posterior means."""
+    parameters = point_estimate(trial.fit.posterior)
+    statistics = Statistics(parameters)
+    samples.accumulate(Evaluator(parameters), statistics, with_entropy=False)
+    log_likelihood = statistics.log_likelihood + samples.log_jacobian
+    penalty = message_length(samples.n_features, parameters.n_factors, samples.total_weight)
+    return Step(
+        action=trial.action,
+        component=trial.component,
+        n_factors=parameters.n_factors,
+        cost=-(trial.fit.bound + samples.log_jacobian),
+        message_length=penalty.cost(log_likelihood, 0.0, parameters.weights.tolist()),
+        log_likelihood=log_likelihood,
+        n_iter=trial.fit.n_iter,
+        accepted=trial.accepted,
+    )
