@@ -1,0 +1,144 @@
+"""The paper's figures: how a fit goes on, numbers of components found, a sample result, and the spiral."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from numpy.typing import NDArray
+from paper_data import EXAMPLES, example_set, is_there, loaded
+from paper_methods import CLUSTERING, METHODS
+from paper_results import ResultsFile
+
+import amofa
+
+# To files, wherever there is no screen.
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+
+FloatArray = NDArray[np.float64]
+Model = amofa.MixtureOfFactorAnalyzers
+
+# Standard deviations from the mean that contours and segments are drawn at, as in the paper.
+DEVIATIONS = 2.0
+COLUMNS = 4
+DOTS = {"s": 3, "linewidths": 0}
+
+
+def draw(file: ResultsFile, experiments: Iterable[str], data: Path, out: Path) -> Iterator[Path]:
+    """Draw what belongs to the experiments, and give the path of each file that is written.
+
+    Parameters
+    ----------
+    file : ResultsFile
+        Where the numbers of components are.
+    experiments : iterable of {"example1", "example2", "classification"}
+    data, out : Path
+        Folders of the data and for the figures.
+    """
+    for experiment in experiments:
+        for name in EXAMPLES:
+            if name.startswith(experiment) and file.of(name):
+                yield saved(histograms(file, name), out / f"{name}-components.png")
+        if experiment == "example1":
+            X, _ = example_set(data, "example1", 0)
+            for search in ("paper", "thorough"):
+                yield saved(evolution(X, search), out / f"example1-evolution-{search}.png")
+        if experiment == "example2":
+            name = "example2" if is_there(data, "example2") else "example2-drawn"
+            yield saved(sample_result(*example_set(data, name, 0)), out / f"{name}-result.png")
+            if (data / "ueda_spiral.npz").is_file():
+                yield saved(spiral(loaded(data, "ueda_spiral")["X"]), out / "spiral.png")
+
+
+def saved(figure: Any, path: Path) -> Path:
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return path
+
+
+def ellipse(mean: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Points (2, 100) two standard deviations from a mean, around a Gaussian of two columns."""
+    angles = np.linspace(0, 2 * np.pi, 100)
+    circle = np.stack([np.cos(angles), np.sin(angles)])
+    return mean[:, None] + DEVIATIONS * np.linalg.cholesky(covariance) @ circle
+
+
+def add_contours(axes: Any, model: Model) -> None:
+    for k, mean in enumerate(model.means):
+        axes.plot(*ellipse(mean, model.covariance(k)), color="black", linewidth=1)
+
+
+def evolution(X: FloatArray, search: str) -> Any:
+    """Every model that the search went on from, with what it costs; the chosen one last."""
+    steps: list[amofa.Step] = []
+    chosen = amofa.fit(X, search=search, callback=steps.append)
+    panels = [(step.model, f"{step.action}: {step.cost:.1f}") for step in steps if step.accepted and step.model]
+    panels.append((chosen, f"chosen: {cost_of(chosen):.1f}"))
+    rows = -(-len(panels) // COLUMNS)
+    figure, axes = plt.subplots(
+        rows, COLUMNS, figsize=(3 * COLUMNS, 2.6 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (model, title) in zip(axes.flat, panels, strict=False):
+        axis.scatter(*X.T, color="tab:gray", **DOTS)
+        add_contours(axis, model)
+        axis.set_title(title, fontsize="medium")
+    figure.suptitle(f"Example 1, search {search!r}: the description length of each model ({chosen.criterion}, nats)")
+    return figure
+
+
+def cost_of(model: Model) -> float:
+    """What the search paid for the model that it chose."""
+    return min(step.cost for step in model.history if step.n_factors == tuple(model.n_factors))
+
+
+def histograms(file: ResultsFile, name: str) -> Any:
+    """How often each number of components was found, for each method."""
+    results = file.of(name)
+    found = {m: Counter(r.n_components[0] for r in results if r.method == m) for m in CLUSTERING}
+    found = {method: counts for method, counts in found.items() if counts}
+    numbers = range(1, max(K for counts in found.values() for K in counts) + 1)
+    rows = -(-len(found) // COLUMNS)
+    figure, axes = plt.subplots(
+        rows, COLUMNS, figsize=(3 * COLUMNS, 2.4 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat[len(found) :]:
+        axis.set_visible(False)
+    for axis, (method, counts) in zip(axes.flat, found.items(), strict=False):
+        colors = ["tab:blue" if K == EXAMPLES[name] else "tab:gray" for K in numbers]
+        axis.bar(numbers, [counts[K] for K in numbers], color=colors)
+        axis.set_title(f"{METHODS[method].title}, {counts.total()} sets", fontsize="medium")
+        axis.set_xticks(numbers)
+    figure.supxlabel("components found; blue: as many as there are")
+    figure.supylabel("sets")
+    return figure
+
+
+def sample_result(X: FloatArray, y: NDArray[np.integer]) -> Any:
+    """Rows in the colours of their true components, and the mixture that is found."""
+    model = amofa.fit(X)
+    figure, axes = plt.subplots(figsize=(6, 5), layout="constrained")
+    axes.scatter(*X.T, c=y, cmap="Set1", vmax=8, **DOTS)
+    add_contours(axes, model)
+    axes.set_title(f"Example 2: {model.n_components} components, factors {model.n_factors.tolist()}")
+    return figure
+
+
+def spiral(X: FloatArray) -> Any:
+    """Rows in three columns; of each component a segment along each of its factors."""
+    model = amofa.fit(X)
+    figure = plt.figure(figsize=(6, 6), layout="constrained")
+    axes = figure.add_subplot(projection="3d")
+    axes.scatter(*X.T, color="tab:gray", s=2, linewidths=0, alpha=0.5)
+    for mean, loadings in zip(model.means, model.loadings, strict=True):
+        axes.scatter(*mean, color="black", s=8)
+        for loading in loadings.T:
+            axes.plot(*np.stack([mean - DEVIATIONS * loading, mean + DEVIATIONS * loading], axis=1), color="tab:red")
+    axes.set_title(f"Spiral: {model.n_components} components, factors {model.n_factors.tolist()}", fontsize="medium")
+    return figure
