@@ -169,9 +169,6 @@ class Pricing(Protocol):
     def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
         """Of one component: its soft count, loadings (p, d) and uniquenesses (d,)."""
 
-    def factors(self, count: float, n_factors: int, more: int) -> float:
-        """About what so many more factors cost a component."""
-
     def prices(self, count: float, most: int) -> FloatArray:
         """Of a component by its number of factors, 0 to `most`, without what its mean costs."""
 
@@ -255,10 +252,6 @@ class Evidence:
         price = self.normaliser + 0.5 * math.log((max(count, 1.0) / 2 + self.rows / 4) / (2 * math.pi))
         return self.n_noise * max(0.0, price)
 
-    def factors(self, count: float, n_factors: int, more: int) -> float:
-        free = [free_loadings(self.n_features, p, self.n_noise) for p in (n_factors, n_factors + more)]
-        return 0.5 * math.log(self.n) * (free[1] - free[0])
-
     def mixture(self, components: Sequence[Shape]) -> float:
         total = sum(self.component(*shape) for shape in components) - 0.5 * math.log(self.n)
         return total + self._noise_price(self.n) if self.noise == "shared" else total
@@ -272,8 +265,11 @@ class Likelihood:
     def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
         return 0.0
 
-    def factors(self, count: float, n_factors: int, more: int) -> float:
-        return 0.0
+    def prices(self, count: float, most: int) -> FloatArray:
+        return np.zeros(most + 1)
+
+    def mean_prices(self, count: float) -> tuple[float, float]:
+        return -math.inf, 0.0
 
     def mixture(self, components: Sequence[Shape]) -> float:
         return 0.0
@@ -299,10 +295,6 @@ class Counted:
 
     def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
         return self._price((len(loadings),), (max(count, 1.0) / self.n,))
-
-    def factors(self, count: float, n_factors: int, more: int) -> float:
-        weights = (max(count, 1.0) / self.n,)
-        return self._price((n_factors + more,), weights) - self._price((n_factors,), weights)
 
     def prices(self, count: float, most: int) -> FloatArray:
         weights = (max(count, 1.0) / self.n,)

@@ -111,7 +111,7 @@ def histograms(file: ResultsFile, name: str) -> Any:
     for axis in axes.flat[len(found) :]:
         axis.set_visible(False)
     for axis, (method, counts) in zip(axes.flat, found.items(), strict=False):
-        colors = ["tab:blue" if K == EXAMPLES[name] else "tab:gray" for K in numbers]
+        colors = ["tab:blue" if EXAMPLES[name] == K else "tab:gray" for K in numbers]
         axis.bar(numbers, [counts[K] for K in numbers], color=colors)
         axis.set_title(f"{METHODS[method].title}, {counts.total()} sets", fontsize="medium")
         axis.set_xticks(numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from classification import fit_classes
@@ -148,7 +148,7 @@ def classify(models: Sequence[Mixture], X: FloatArray) -> tuple[NDArray[np.intp]
 
 
 def n_components(model: Mixture, X: FloatArray) -> int:
-    """Components of a model; of scikit-learn's Bayesian mixtures, which do not remove any, those that rows belong to."""
+    """Components of a model; of scikit-learn's Bayesian mixtures, which remove none, those that rows belong to."""
     if isinstance(model, Scaled):
         bayesian = isinstance(model.mixture, BayesianGaussianMixture)
         return len(np.unique(model.predict(X))) if bayesian else model.mixture.n_components
