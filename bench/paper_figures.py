@@ -133,7 +133,7 @@ def spiral(X: FloatArray) -> Any:
     model = amofa.fit(X)
     figure = plt.figure(figsize=(6, 6), layout="constrained")
     axes = figure.add_subplot(projection="3d")
-    axes.scatter(*X.T, color="tab:gray", s=2, linewidths=0, alpha=0.5)
+    axes.scatter(*X.T, color="tab:gray", s=6, linewidths=0)
     for mean, loadings in zip(model.means, model.loadings, strict=True):
         axes.scatter(*mean, color="black", s=8)
         for loading in loadings.T:

@@ -240,7 +240,7 @@ def sizes(file: ResultsFile, measured: dict[str, object], methods: Sequence[str]
 def size(results: Sequence[Result]) -> str:
     components = np.mean([K for result in results for K in result.n_components])
     factors = [p for result in results for p in result.n_factors]
-    shown = f"{components:.1f} of {np.mean(factors):.1f}" if factors else f"{components:.1f}"
+    shown = f"{components:.1f} x {np.mean(factors):.1f}" if factors else f"{components:.1f}"
     return f"{shown}, {np.mean([result.seconds for result in results]):.3g} s"
 
 
