@@ -62,8 +62,13 @@ def data_of(experiment: str, options: argparse.Namespace) -> list[str]:
         return ["example2-drawn"]
     if experiment != "classification":
         return [experiment]
+    return [name for name in asked_sets(options) if paper_data.is_there(options.data, name)]
+
+
+def asked_sets(options: argparse.Namespace) -> list[str]:
+    """The sets of classification that are asked for, in the paper's order."""
     asked = options.sets or (QUICK_CLASSIFICATION if options.quick else CLASSIFICATION_SETS)
-    return [name for name in CLASSIFICATION_SETS if name in asked and paper_data.is_there(options.data, name)]
+    return [name for name in CLASSIFICATION_SETS if name in asked]
 
 
 def n_numbers(data: str, *, quick: bool) -> int:
@@ -191,6 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     file = ResultsFile(options.out / "results.csv")
     asked = units(options)
     todo = [unit for unit in asked if unit not in file.results]
+    if "classification" in options.experiments:
+        absent = [name for name in asked_sets(options) if not paper_data.is_there(options.data, name)]
+        say(f"left out, for their files are not in {options.data}: {', '.join(absent) or 'none'}")
     say(f"{len(asked)} results asked for, {len(asked) - len(todo)} of them there")
     try:
         failed = run(todo, partial(do, options.data), options.jobs, file.add)

@@ -74,28 +74,31 @@ def add_contours(axes: Any, model: Model) -> None:
 
 
 def evolution(X: FloatArray, search: str) -> Any:
-    """Every model that the search went on from, with what it costs; the chosen one last."""
-    steps: list[amofa.Step] = []
-    chosen = amofa.fit(X, search=search, callback=steps.append)
-    panels = [(step.model, f"{step.action}: {step.cost:.1f}") for step in steps if step.accepted and step.model]
-    panels.append((chosen, f"chosen: {cost_of(chosen):.1f}"))
-    rows = -(-len(panels) // COLUMNS)
-    figure, axes = plt.subplots(
-        rows, COLUMNS, figsize=(3 * COLUMNS, 2.6 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    for axis, (model, title) in zip(axes.flat, panels, strict=False):
+    """Every model that the search went on from, with what it costs; the title of the cheapest is bold."""
+    steps: list[amofa.LiveStep] = []
+    amofa.fit(X, search=search, callback=steps.append)
+    steps = [step for step in steps if step.accepted]
+    cheapest = min(steps, key=lambda step: step.cost)
+    figure, axes = panels(len(steps), 2.6)
+    for axis, step in zip(axes, steps, strict=True):
         axis.scatter(*X.T, color="tab:gray", **DOTS)
-        add_contours(axis, model)
-        axis.set_title(title, fontsize="medium")
-    figure.suptitle(f"Example 1, search {search!r}: the description length of each model ({chosen.criterion}, nats)")
+        add_contours(axis, step.model)
+        weight = "bold" if step is cheapest else "normal"
+        axis.set_title(f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight=weight)
+    figure.suptitle(f"Example 1, search {search!r}: what each model costs, nats")
     return figure
 
 
-def cost_of(model: Model) -> float:
-    """What the search paid for the model that it chose."""
-    return min(step.cost for step in model.history if step.n_factors == tuple(model.n_factors))
+def panels(n: int, height: float) -> tuple[Any, list[Any]]:
+    """A figure with n panels of the same axes, in rows of a height in inches, and the panels."""
+    rows = -(-n // COLUMNS)
+    size = 3 * COLUMNS, height * rows
+    figure, axes = plt.subplots(
+        rows, COLUMNS, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat[n:]:
+        axis.set_visible(False)
+    return figure, list(axes.flat[:n])
 
 
 def histograms(file: ResultsFile, name: str) -> Any:
@@ -104,13 +107,8 @@ def histograms(file: ResultsFile, name: str) -> Any:
     found = {m: Counter(r.n_components[0] for r in results if r.method == m) for m in CLUSTERING}
     found = {method: counts for method, counts in found.items() if counts}
     numbers = range(1, max(K for counts in found.values() for K in counts) + 1)
-    rows = -(-len(found) // COLUMNS)
-    figure, axes = plt.subplots(
-        rows, COLUMNS, figsize=(3 * COLUMNS, 2.4 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
-    for axis in axes.flat[len(found) :]:
-        axis.set_visible(False)
-    for axis, (method, counts) in zip(axes.flat, found.items(), strict=False):
+    figure, axes = panels(len(found), 2.4)
+    for axis, (method, counts) in zip(axes, found.items(), strict=True):
         colors = ["tab:blue" if EXAMPLES[name] == K else "tab:gray" for K in numbers]
         axis.bar(numbers, [counts[K] for K in numbers], color=colors)
         axis.set_title(f"{METHODS[method].title}, {counts.total()} sets", fontsize="medium")
@@ -135,7 +133,7 @@ def spiral(X: FloatArray) -> Any:
     model = amofa.fit(X)
     figure = plt.figure(figsize=(6, 6), layout="constrained")
     axes = figure.add_subplot(projection="3d")
-    axes.scatter(*X.T, color="tab:gray", s=2, linewidths=0, alpha=0.5)
+    axes.scatter(*X.T, color="tab:gray", s=6, linewidths=0)
     for mean, loadings in zip(model.means, model.loadings, strict=True):
         axes.scatter(*mean, color="black", s=8)
         for loading in loadings.T:

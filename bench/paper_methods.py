@@ -17,9 +17,9 @@ from amofa.baselines import gaussian_per_class, imofa, ulfmm, vbmofa
 FloatArray = NDArray[np.float64]
 Labels = NDArray[np.integer]
 
-# Bounds of scikit-learn's mixtures; starts of those that EM is run for from given numbers of components.
+# Most components of scikit-learn's mixtures, and starts of EM for each number of them.
 MOST_COMPONENTS = 10
-STARTS = 3
+STARTS = 10
 # Most factors of VBMoFA: its time grows with their cube, and its own choice lies below.
 MOST_FACTORS = 10
 # Share of the variances of all classes below which no uniqueness of a class falls.
@@ -102,7 +102,8 @@ def scaled(X: FloatArray, variances: FloatArray | None) -> tuple[FloatArray, Flo
 def fit_bic(X: FloatArray, variances: FloatArray | None, seed: int) -> Mixture:
     rows, deviations, ridge = scaled(X, variances)
     most = min(MOST_COMPONENTS, len(rows))
-    options = {"n_init": STARTS, "reg_covar": ridge, "random_state": seed}
+    # By k-means alone, the default, ten starts are hardly better than one.
+    options = {"init_params": "k-means++", "n_init": STARTS, "reg_covar": ridge, "random_state": seed}
     fits = [GaussianMixture(K, **options).fit(rows) for K in range(1, most + 1)]
     return Scaled(min(fits, key=lambda mixture: mixture.bic(rows)), deviations)
 
@@ -148,7 +149,7 @@ def classify(models: Sequence[Mixture], X: FloatArray) -> tuple[NDArray[np.intp]
 
 
 def n_components(model: Mixture, X: FloatArray) -> int:
-    """Components of a model; of scikit-learn's Bayesian mixtures, which remove none, those that rows belong to."""
+    """Components; of scikit-learn's Bayesian mixtures, which remove none, those that rows belong to."""
     if isinstance(model, Scaled):
         bayesian = isinstance(model.mixture, BayesianGaussianMixture)
         return len(np.unique(model.predict(X))) if bayesian else model.mixture.n_components
