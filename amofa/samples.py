@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from amofa import _kurtosis, _posterior, _statistics
+from amofa import _kurtosis, _posterior, _rows, _statistics
 from amofa._em import Iteration
 from amofa._exact import ExactIteration
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
@@ -21,6 +21,8 @@ _CHUNK_VALUES = 1 << 17
 _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
+# Types whose values the kernel reads as they are; blocks of others are copied to float64.
+_LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
 Chunk = tuple[FloatArray, FloatArray | None]
 
@@ -221,7 +223,8 @@ class Samples:
         """All rows in order, as (d, n) float64 blocks with their weights."""
         if self._cache is not None:
             return iter(self._cache)
-        step = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // self.n_features))
+        # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
+        step = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // self.n_features)) // 16 * 16 + 8
         chunks = (self._chunk(i, min(i + step, self.n_rows)) for i in range(0, self.n_rows, step))
         if self.n_rows * self.n_features > _CACHE_VALUES:
             return chunks
@@ -232,13 +235,10 @@ class Samples:
         block = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
         if self._columns is not None:
             block = block[:, self._columns]
+        if block.dtype not in _LOADED or not block.flags.c_contiguous:
+            block = np.ascontiguousarray(block, dtype=np.float64)
         x = np.empty((self.n_features, stop - start))
-        if self._center is None:
-            x[:] = block.T
-        else:
-            np.subtract(block.T, self._center[:, None], out=x, casting="same_kind")
-        if self._scale is not None:
-            x /= self._scale[:, None]
+        _rows.load(block, self._center, self._scale, x)
         return x, None if self._weights is None else self._weights[start:stop]
 
     # -- passes over the rows --
