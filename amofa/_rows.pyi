@@ -5,7 +5,7 @@ FloatArray = NDArray[np.float64]
 
 def load(
     table: NDArray[np.float64] | NDArray[np.float32],
-    center: FloatArray | None,
-    scale: FloatArray | None,
+    center: FloatArray,
+    factor: FloatArray,
     out: FloatArray,
 ) -> None: ...

@@ -36,7 +36,7 @@ cdef extern from "products.h" nogil:
 cdef double NEGLIGIBLE = 1e-14
 cdef double NEGLIGIBLE_SHARE = 1e-17
 # With more of a block's rows than this, picking them out costs more than it saves.
-cdef double MOST_SELECTED = 0.5
+cdef double MOST_SELECTED = 0.15
 # Up to this many features the scatter is faster without BLAS.
 cdef enum:
     MOST_OWN_PRODUCTS = 32

@@ -10,23 +10,30 @@
 
 enum { AMOFA_STRIP = 8 };
 
+#if defined(__GNUC__) || defined(__clang__)
+#define AMOFA_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define AMOFA_PREFETCH(p) ((void) (p))
+#endif
+
+/* out (d, n) = (table - center) * factor. The rows of the next strip are asked for while those of this one are written. */
 #define AMOFA_LOAD(NAME, REAL) \
     AMOFA_SIMD void NAME(ptrdiff_t n, ptrdiff_t d, const REAL *restrict table, const double *restrict center, \
-                         const double *restrict scale, double *restrict out) \
+                         const double *restrict factor, double *restrict out) \
     { \
         ptrdiff_t start = 0; \
-        for (; start + AMOFA_STRIP <= n; start += AMOFA_STRIP) { \
+        for (; start + 2 * AMOFA_STRIP <= n; start += AMOFA_STRIP) { \
             const REAL *restrict rows = table + start * d; \
             for (ptrdiff_t j = 0; j < d; j++) { \
-                const double c = center ? center[j] : 0.0, s = scale ? scale[j] : 1.0; \
+                const double c = center[j], s = factor[j]; \
                 double *restrict to = out + j * n + start; \
-                for (ptrdiff_t i = 0; i < AMOFA_STRIP; i++) to[i] = ((double) rows[i * d + j] - c) / s; \
+                AMOFA_PREFETCH(rows + AMOFA_STRIP * (d + j)); \
+                for (ptrdiff_t i = 0; i < AMOFA_STRIP; i++) to[i] = ((double) rows[i * d + j] - c) * s; \
             } \
         } \
         for (; start < n; start++) \
             for (ptrdiff_t j = 0; j < d; j++) \
-                out[j * n + start] = ((double) table[start * d + j] - (center ? center[j] : 0.0)) / \
-                                     (scale ? scale[j] : 1.0); \
+                out[j * n + start] = ((double) table[start * d + j] - center[j]) * factor[j]; \
     }
 
 AMOFA_LOAD(amofa_load_doubles, double)

@@ -306,6 +306,24 @@ AMOFA_SIMD void amofa_roots(ptrdiff_t n, const double *restrict h, double *restr
     for (ptrdiff_t i = 0; i < n; i++) root[i] = sqrt(h[i]);
 }
 
+/* Keeps the compiler from knowing where an index came from, and so from gather instructions, which are slower. */
+#if defined(__GNUC__) || defined(__clang__)
+#define AMOFA_OPAQUE(i) __asm__("" : "+r"(i))
+#else
+#define AMOFA_OPAQUE(i) ((void) (i))
+#endif
+
+/* The values of the given rows. */
+AMOFA_INLINE void amofa_pick(ptrdiff_t n, const int32_t *restrict rows, const double *restrict values,
+                             double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        ptrdiff_t row = rows[i];
+        AMOFA_OPAQUE(row);
+        out[i] = values[row];
+    }
+}
+
 /* Zeros up to the next multiple of 8. */
 AMOFA_INLINE void amofa_pad(ptrdiff_t n, double *values)
 {
@@ -318,10 +336,13 @@ AMOFA_SIMD void amofa_weigh_columns(ptrdiff_t n, ptrdiff_t p, const int32_t *res
                                     ptrdiff_t ld)
 {
     for (ptrdiff_t q = 0; q < p; q++) {
-        if (rows)
-            for (ptrdiff_t i = 0; i < n; i++) scaled[q * ld + i] = root[i] * v[q * ld + rows[i]];
-        else
-            for (ptrdiff_t i = 0; i < n; i++) scaled[q * ld + i] = root[i] * v[q * ld + i];
+        const double *restrict from = v + q * ld;
+        double *restrict to = scaled + q * ld;
+        if (rows) {
+            amofa_pick(n, rows, from, to);
+            from = to;
+        }
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = root[i] * from[i];
         amofa_pad(n, scaled + q * ld);
     }
 }
@@ -341,7 +362,7 @@ AMOFA_SIMD void amofa_weigh_deviations(ptrdiff_t n, ptrdiff_t d, const int32_t *
         const double m = mean[j];
         double a = 0.0, b = 0.0;
         if (rows)
-            for (ptrdiff_t i = 0; i < n; i++) out[i] = xj[rows[i]];
+            amofa_pick(n, rows, xj, out);
         else
             memcpy(out, xj, n * sizeof(double));
 #pragma omp simd reduction(+ : a, b)
