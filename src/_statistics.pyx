@@ -16,8 +16,7 @@ cdef extern from "simd.h" nogil:
     void amofa_weigh_columns(Py_ssize_t n, Py_ssize_t p, const int *rows, const double *root, const double *v,
                              double *scaled, Py_ssize_t ld)
     void amofa_weigh_deviations(Py_ssize_t n, Py_ssize_t d, const int *rows, const double *root, const double *x,
-                                Py_ssize_t ldx, const double *mean, double *dev, Py_ssize_t ld, double *first,
-                                double *second)
+                                Py_ssize_t ldx, const double *mean, double *dev, Py_ssize_t ld)
     void amofa_small_scatter(Py_ssize_t n, Py_ssize_t d, const double *h, const double *x, Py_ssize_t ldx,
                              const double *mean, double *first, double *scatter)
     double amofa_entropy(Py_ssize_t n, const double *h, const double *log_density, const double *log_joint)
@@ -29,6 +28,8 @@ cdef extern from "simd.h" nogil:
 cdef extern from "products.h" nogil:
     void amofa_products(Py_ssize_t n, Py_ssize_t p, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld,
                         double *c, Py_ssize_t ldc)
+    void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld, double *first,
+                       double *second)
     void amofa_self_products(Py_ssize_t n, Py_ssize_t d, const double *a, Py_ssize_t ld, double *c, Py_ssize_t ldc)
 
 # Rows of a smaller responsibility are left out of a component's moments: less than this, and less than so much of the
@@ -36,7 +37,7 @@ cdef extern from "products.h" nogil:
 cdef double NEGLIGIBLE = 1e-14
 cdef double NEGLIGIBLE_SHARE = 1e-17
 # With more of a block's rows than this, picking them out costs more than it saves.
-cdef double MOST_SELECTED = 0.15
+cdef double MOST_SELECTED = 0.3
 # Up to this many features the scatter is faster without BLAS.
 cdef enum:
     MOST_OWN_PRODUCTS = 32
@@ -132,7 +133,8 @@ cdef void accumulate_component(
     if chosen.count == 0:
         return
     amofa_weigh_deviations(chosen.count, d, chosen.rows, scratch.roots, x, ldx, mixture.means + k * d,
-                           scratch.deviations, stride, first, second)
+                           scratch.deviations, stride)
+    amofa_moments(chosen.count, d, scratch.roots, scratch.deviations, stride, first, second)
     amofa_weigh_columns(chosen.count, p, chosen.rows, scratch.roots, projected, scratch.scaled, stride)
     amofa_products(chosen.count, p, d, scratch.scaled, scratch.deviations, stride, cross, d)
 
@@ -218,7 +220,8 @@ cdef void accumulate_component_scatter(
         return
     # Rows times the square root of their responsibility: one symmetric product gives the scatter.
     amofa_weigh_deviations(chosen.count, d, chosen.rows, scratch.roots, x, ldx, mean, scratch.deviations,
-                           scratch.stride, first, NULL)
+                           scratch.stride)
+    amofa_products(chosen.count, 1, d, scratch.roots, scratch.deviations, scratch.stride, first, d)
     if d <= MOST_OWN_PRODUCTS:
         amofa_self_products(chosen.count, d, scratch.deviations, scratch.stride, scatter, d)
     else:

@@ -84,15 +84,26 @@ AMOFA_FOR static void AMOFA_NAME(distances)(ptrdiff_t n, ptrdiff_t d, ptrdiff_t 
     }
 }
 
+/* The sum of a vector's values. */
+AMOFA_INLINE double AMOFA_NAME(total)(const AMOFA_VEC *vector)
+{
+    enum { WIDTH = sizeof(AMOFA_VEC) / sizeof(double) };
+    double values[WIDTH];
+    memcpy(values, vector, sizeof values);
+    for (int half = WIDTH / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) values[i] += values[i + half];
+    return values[0];
+}
+
 /* c (rows, columns) += a (rows, n) b (columns, n)', with the numbers of rows and columns known to the compiler. */
 AMOFA_INLINE void AMOFA_NAME(product)(const int rows, const int columns, ptrdiff_t n, const double *restrict a,
                                       const double *restrict b, ptrdiff_t ld, double *restrict c, ptrdiff_t ldc)
 {
-    enum { WIDTH = sizeof(AMOFA_VEC) / sizeof(double) };
+    const ptrdiff_t width = sizeof(AMOFA_VEC) / sizeof(double);
     AMOFA_VEC sums[AMOFA_LANE_FACTORS][AMOFA_VECTORS], y[AMOFA_VECTORS];
     for (int q = 0; q < rows; q++)
         for (int j = 0; j < columns; j++) sums[q][j] = (AMOFA_VEC){0.0};
-    for (ptrdiff_t i = 0; i < n; i += WIDTH) {
+    for (ptrdiff_t i = 0; i < n; i += width) {
         for (int j = 0; j < columns; j++) y[j] = AMOFA_AT(AMOFA_VEC, b + j * ld + i);
         for (int q = 0; q < rows; q++) {
             const AMOFA_VEC v = AMOFA_AT(AMOFA_VEC, a + q * ld + i);
@@ -100,12 +111,7 @@ AMOFA_INLINE void AMOFA_NAME(product)(const int rows, const int columns, ptrdiff
         }
     }
     for (int q = 0; q < rows; q++)
-        for (int j = 0; j < columns; j++) {
-            double part[WIDTH], total = 0.0;
-            memcpy(part, &sums[q][j], sizeof part);
-            for (int i = 0; i < WIDTH; i++) total += part[i];
-            c[q * ldc + j] += total;
-        }
+        for (int j = 0; j < columns; j++) c[q * ldc + j] += AMOFA_NAME(total)(&sums[q][j]);
 }
 
 /* See amofa_products. */
@@ -128,6 +134,38 @@ AMOFA_FOR static void AMOFA_NAME(products)(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d
             switch (rows) { AMOFA_CASE(1, 1) AMOFA_CASE(2, 1) AMOFA_CASE(3, 1) AMOFA_CASE(4, 1) }
     }
 #undef AMOFA_CASE
+}
+
+/* The next `columns` rows of b of amofa_moments. */
+AMOFA_INLINE void AMOFA_NAME(moment)(const int columns, ptrdiff_t n, const double *restrict a,
+                                     const double *restrict b, ptrdiff_t ld, double *restrict first,
+                                     double *restrict second)
+{
+    const ptrdiff_t width = sizeof(AMOFA_VEC) / sizeof(double);
+    AMOFA_VEC sums[AMOFA_VECTORS], squares[AMOFA_VECTORS];
+    for (int j = 0; j < columns; j++) sums[j] = squares[j] = (AMOFA_VEC){0.0};
+    for (ptrdiff_t i = 0; i < n; i += width) {
+        const AMOFA_VEC v = AMOFA_AT(AMOFA_VEC, a + i);
+        for (int j = 0; j < columns; j++) {
+            const AMOFA_VEC y = AMOFA_AT(AMOFA_VEC, b + j * ld + i);
+            sums[j] += v * y;
+            squares[j] += y * y;
+        }
+    }
+    for (int j = 0; j < columns; j++) {
+        first[j] += AMOFA_NAME(total)(sums + j);
+        second[j] += AMOFA_NAME(total)(squares + j);
+    }
+}
+
+/* See amofa_moments. */
+AMOFA_FOR static void AMOFA_NAME(moments)(ptrdiff_t n, ptrdiff_t d, const double *restrict a, const double *restrict b,
+                                          ptrdiff_t ld, double *restrict first, double *restrict second)
+{
+    ptrdiff_t j = 0;
+    for (; j + AMOFA_VECTORS <= d; j += AMOFA_VECTORS)
+        AMOFA_NAME(moment)(AMOFA_VECTORS, n, a, b + j * ld, ld, first + j, second + j);
+    for (; j < d; j++) AMOFA_NAME(moment)(1, n, a, b + j * ld, ld, first + j, second + j);
 }
 
 #undef AMOFA_VEC

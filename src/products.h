@@ -76,6 +76,13 @@ AMOFA_INLINE void amofa_products(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d, const do
     AMOFA_DISPATCH(products, n, p, d, a, b, ld, c, ldc);
 }
 
+/* first (d) += b (d, n) a (n), second (d) += sums of the squares of b. Columns as above. */
+AMOFA_INLINE void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *a, const double *b, ptrdiff_t ld,
+                                double *first, double *second)
+{
+    AMOFA_DISPATCH(moments, n, d, a, b, ld, first, second);
+}
+
 /* c (d, d), the lower triangle, += a (d, n) a'; some of what lies above it changes, too. Columns as above. */
 AMOFA_INLINE void amofa_self_products(ptrdiff_t n, ptrdiff_t d, const double *a, ptrdiff_t ld, double *c, ptrdiff_t ldc)
 {

@@ -287,25 +287,6 @@ AMOFA_SIMD void amofa_multiply(ptrdiff_t n, const double *restrict factors, doub
     for (ptrdiff_t i = 0; i < n; i++) values[i] *= factors[i];
 }
 
-/* Numbers of the rows with h > least, in order, into rows (n), and the roots of their h into root (n). How many. */
-AMOFA_SIMD ptrdiff_t amofa_select(ptrdiff_t n, const double *restrict h, double least, int32_t *restrict rows,
-                                  double *restrict root)
-{
-    ptrdiff_t count = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        rows[count] = (int32_t) i;
-        count += h[i] > least;
-    }
-    for (ptrdiff_t i = 0; i < count; i++) root[i] = sqrt(h[rows[i]]);
-    return count;
-}
-
-/* The roots of all n values. */
-AMOFA_SIMD void amofa_roots(ptrdiff_t n, const double *restrict h, double *restrict root)
-{
-    for (ptrdiff_t i = 0; i < n; i++) root[i] = sqrt(h[i]);
-}
-
 /* Keeps the compiler from knowing where an index came from, and so from gather instructions, which are slower. */
 #if defined(__GNUC__) || defined(__clang__)
 #define AMOFA_OPAQUE(i) __asm__("" : "+r"(i))
@@ -330,6 +311,27 @@ AMOFA_INLINE void amofa_pad(ptrdiff_t n, double *values)
     for (; n % 8; n++) values[n] = 0.0;
 }
 
+/* Numbers of the rows with h > least, in order, into rows (n), and the roots of their h into root (n), padded. How many. */
+AMOFA_SIMD ptrdiff_t amofa_select(ptrdiff_t n, const double *restrict h, double least, int32_t *restrict rows,
+                                  double *restrict root)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        rows[count] = (int32_t) i;
+        count += h[i] > least;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) root[i] = sqrt(h[rows[i]]);
+    amofa_pad(count, root);
+    return count;
+}
+
+/* The roots of all n values, padded. */
+AMOFA_SIMD void amofa_roots(ptrdiff_t n, const double *restrict h, double *restrict root)
+{
+    for (ptrdiff_t i = 0; i < n; i++) root[i] = sqrt(h[i]);
+    amofa_pad(n, root);
+}
+
 /* scaled (p, n) = v (p, .) times root (n), of the given rows, or of the first n where rows is NULL; padded. */
 AMOFA_SIMD void amofa_weigh_columns(ptrdiff_t n, ptrdiff_t p, const int32_t *restrict rows,
                                     const double *restrict root, const double *restrict v, double *restrict scaled,
@@ -347,34 +349,21 @@ AMOFA_SIMD void amofa_weigh_columns(ptrdiff_t n, ptrdiff_t p, const int32_t *res
     }
 }
 
-/*
- * Of the given rows, or of the first n where rows is NULL: dev (d, n) = root_i e_i, padded, with e = x - mean, and
- * first (d) += sum_i root_i^2 e_i,  second (d), unless it is NULL, += sum_i root_i^2 e_i^2.
- */
+/* dev (d, n) = root_i (x_i - mean), of the given rows, or of the first n where rows is NULL; padded. */
 AMOFA_SIMD void amofa_weigh_deviations(ptrdiff_t n, ptrdiff_t d, const int32_t *restrict rows,
                                        const double *restrict root, const double *restrict x, ptrdiff_t ldx,
-                                       const double *restrict mean, double *restrict dev, ptrdiff_t ld,
-                                       double *restrict first, double *restrict second)
+                                       const double *restrict mean, double *restrict dev, ptrdiff_t ld)
 {
     for (ptrdiff_t j = 0; j < d; j++) {
-        const double *restrict xj = x + j * ldx;
-        double *restrict out = dev + j * ld;
+        const double *restrict from = x + j * ldx;
+        double *restrict to = dev + j * ld;
         const double m = mean[j];
-        double a = 0.0, b = 0.0;
-        if (rows)
-            amofa_pick(n, rows, xj, out);
-        else
-            memcpy(out, xj, n * sizeof(double));
-#pragma omp simd reduction(+ : a, b)
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const double e = root[i] * (out[i] - m);
-            out[i] = e;
-            a += root[i] * e;
-            b += e * e;
+        if (rows) {
+            amofa_pick(n, rows, from, to);
+            from = to;
         }
-        amofa_pad(n, out);
-        first[j] += a;
-        if (second) second[j] += b;
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = root[i] * (from[i] - m);
+        amofa_pad(n, to);
     }
 }
 
