@@ -31,13 +31,15 @@ cdef struct Prepared:
 
 cdef struct Scratch:
     Py_ssize_t stride              # rows that fit, and the distance of two features
-    double *deviations             # (d, stride), of the component last looked at
+    double *deviations             # (d, stride), of the component last looked at, or of its rows alone
     double *projected              # (P, stride), W_k (x - mean_k)
     double *scaled                 # (max p, stride)
     double *log_joint              # (K, stride)
     double *responsibilities       # (K, stride)
     double *log_density            # (stride)
     double *row_sum                # (stride)
+    double *roots                  # (stride), roots of the responsibilities of the rows of a component
+    int *rows                      # (stride), their numbers
 
 
 cdef Parameters view_parameters(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil
@@ -52,9 +54,6 @@ cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture)
 cdef void posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch) noexcept nogil
 cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil
-cdef void component_deviations(
-    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture, Scratch *scratch
-) noexcept nogil
 
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d)
 cdef int check_layout(const Py_ssize_t[::1] offsets, Py_ssize_t d) except -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from amofa import _kurtosis, _posterior, _statistics
+from amofa import _kurtosis, _posterior, _rows, _statistics
 from amofa._em import Iteration
 from amofa._exact import ExactIteration
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
@@ -21,6 +21,8 @@ _CHUNK_VALUES = 1 << 17
 _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
+# Types whose values the kernel reads as they are; blocks of others are copied to float64.
+_LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
 Chunk = tuple[FloatArray, FloatArray | None]
 
@@ -189,6 +191,8 @@ class Samples:
         self.total_weight = float(self.n_rows if self._weights is None else self._weights.sum())
         self.log_jacobian = 0.0 if scale is None else -self.total_weight * float(np.log(scale).sum())
         self._all_weights = weights
+        self._origin = np.zeros(self.n_features) if center is None else center
+        self._factor = np.ones(self.n_features) if scale is None else 1.0 / scale
         self._cache: list[Chunk] | None = None
 
     @property
@@ -219,27 +223,36 @@ class Samples:
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows in order, as (d, n) float64 blocks with their weights."""
-        if self._cache is not None:
-            return iter(self._cache)
-        step = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // self.n_features))
-        chunks = (self._chunk(i, min(i + step, self.n_rows)) for i in range(0, self.n_rows, step))
-        if self.n_rows * self.n_features > _CACHE_VALUES:
-            return chunks
-        self._cache = list(chunks)
-        return iter(self._cache)
+        if self._cache is None and self.n_rows * self.n_features <= _CACHE_VALUES:
+            self._cache = list(self._read(lambda n: np.empty((self.n_features, n))))
+        return self._read(lambda n: np.empty((self.n_features, n))) if self._cache is None else iter(self._cache)
 
-    def _chunk(self, start: int, stop: int) -> Chunk:
+    def _passing_chunks(self) -> Iterator[Chunk]:
+        """The same; what came before is overwritten by the next, where rows are not kept."""
+        if self.n_rows * self.n_features <= _CACHE_VALUES:
+            return self.chunks()
+        memory = np.empty(self.n_features * self._step)
+        return self._read(lambda n: memory[: self.n_features * n].reshape(self.n_features, n))
+
+    @property
+    def _step(self) -> int:
+        # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
+        return max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // self.n_features)) // 16 * 16 + 8
+
+    def _read(self, memory: Callable[[int], FloatArray]) -> Iterator[Chunk]:
+        """Read the table into arrays (d, n) that `memory` makes."""
+        for start in range(0, self.n_rows, self._step):
+            stop = min(start + self._step, self.n_rows)
+            x = memory(stop - start)
+            _rows.load(self._block(start, stop), self._origin, self._factor, x)
+            yield x, None if self._weights is None else self._weights[start:stop]
+
+    def _block(self, start: int, stop: int) -> NDArray[Any]:
+        """Rows of the table in a form that the kernel reads; those of most tables are not copied."""
         block = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
         if self._columns is not None:
             block = block[:, self._columns]
-        x = np.empty((self.n_features, stop - start))
-        if self._center is None:
-            x[:] = block.T
-        else:
-            np.subtract(block.T, self._center[:, None], out=x, casting="same_kind")
-        if self._scale is not None:
-            x /= self._scale[:, None]
-        return x, None if self._weights is None else self._weights[start:stop]
+        return block if block.dtype in _LOADED and block.flags.c_contiguous else np.ascontiguousarray(block, np.float64)
 
     # -- passes over the rows --
 
@@ -247,20 +260,20 @@ class Samples:
         """One E-step pass: `statistics` becomes that of these rows."""
         statistics.buffer.fill(0.0)
         offsets = mixture.parameters.offsets
-        for x, w in self.chunks():
+        for x, w in self._passing_chunks():
             _statistics.accumulate(x, w, offsets, mixture.prepared, statistics.buffer, mixture.work, with_entropy)
 
     def expect(self, iteration: Iteration | ExactIteration) -> None:
         """The same within an EM run, whose buffers are bound already."""
         iteration.clear()
-        for x, w in self.chunks():
+        for x, w in self._passing_chunks():
             iteration.accumulate(x, w)
 
     def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
         """Log densities, responsibilities and, if asked for, factor scores of all rows in order."""
         parameters = mixture.parameters
         start = 0
-        for x, row_weights in self.chunks():
+        for x, row_weights in self._passing_chunks():
             n = x.shape[1]
             log_density, responsibilities = np.empty(n), np.empty((parameters.n_components, n))
             scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
@@ -298,7 +311,7 @@ class Samples:
         K, d = parameters.n_components, self.n_features
         mixture = Evaluator(parameters)
         counts, first, scatter = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
-        for x, w in self.chunks():
+        for x, w in self._passing_chunks():
             _statistics.accumulate_scatter(
                 x, w, parameters.offsets, mixture.prepared, counts, first, scatter, mixture.work
             )
@@ -315,7 +328,7 @@ class Samples:
         """
         mixture = Evaluator(parameters)
         counts, fourth = np.zeros(parameters.n_components), np.zeros(parameters.n_components)
-        for x, w in self.chunks():
+        for x, w in self._passing_chunks():
             _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, mixture.prepared, counts, fourth, mixture.work)
         gaussian = self.n_features * (self.n_features + 2)
         excess = fourth / np.where(counts > 0, counts, 1.0) - gaussian

@@ -25,12 +25,23 @@ cdef extern from "simd.h" nogil:
     void amofa_responsibilities(Py_ssize_t n, Py_ssize_t K, const double *log_joint, Py_ssize_t ld,
                                 const double *weights, double *log_density, double *sum, double *resp)
 
-# A block of rows, with its deviations, should stay in the second-level cache (256 kB of them), and be long enough for
-# the loops over rows to run at full width.
+cdef extern from "products.h" nogil:
+    void amofa_distances(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx, const double *mean,
+                         const double *scale, const double *w, double *projected, Py_ssize_t ld, double *distance)
+
+# A block of rows should be long enough for products of matrices to run at full speed, and for those rows of it that
+# belong to one component, too; with its deviations it should not be far beyond the second-level cache (1 MB each). Small
+# mixtures call no BLAS: theirs stays in the first-level cache. Strides of an odd number of cache lines (8 values) keep
+# features from falling onto each other there.
 cdef enum:
-    BLOCK_VALUES = 32768
-    BLOCK_ROWS_MAX = 256
-    BLOCK_ROWS_MIN = 32
+    BLOCK_VALUES = 131072
+    BLOCK_ROWS_MAX = 1032
+    BLOCK_ROWS_MAX_SMALL = 264
+    BLOCK_ROWS_MIN = 24
+    # Of a block, rows whose features stay in the first-level cache while the components go by.
+    TILE_VALUES = 2048
+    TILE_ROWS_MAX = 256
+    TILE_ROWS_MIN = 32
 
 # The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has; beyond this the
 # distance is taken from the residuals of the factors instead, at twice the work.
@@ -75,12 +86,18 @@ cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil:
     view.responsibilities = view.log_joint + n * K
     view.log_density = view.responsibilities + n * K
     view.row_sum = view.log_density + n
+    view.roots = view.row_sum + n
+    view.rows = <int *> (view.roots + n)
     return view
 
 
 cdef Py_ssize_t block_rows(Py_ssize_t d) noexcept nogil:
-    cdef Py_ssize_t n = BLOCK_VALUES // d // 8 * 8
-    return max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, n))
+    cdef Py_ssize_t most = BLOCK_ROWS_MAX_SMALL if d <= AMOFA_SMALL_FEATURES else BLOCK_ROWS_MAX
+    return max(BLOCK_ROWS_MIN, min(most, BLOCK_VALUES // d // 16 * 16 + 8))
+
+
+cdef Py_ssize_t tile_rows(Py_ssize_t d) noexcept nogil:
+    return max(TILE_ROWS_MIN, min(TILE_ROWS_MAX, TILE_VALUES // d // TILE_ROWS_MIN * TILE_ROWS_MIN))
 
 
 cdef Py_ssize_t most_factors(Py_ssize_t K, const Py_ssize_t *offsets) noexcept nogil:
@@ -102,7 +119,7 @@ cdef Py_ssize_t prepared_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *of
 
 
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
-    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 2)
+    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 4)
 
 
 # ---- preparation -----------------------------------------------------------------------------------------------------
@@ -172,57 +189,68 @@ cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil:
             and mixture.offsets[k + 1] - mixture.offsets[k] <= AMOFA_SMALL_FACTORS)
 
 
-cdef void component_deviations(
-    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture, Scratch *scratch,
-) noexcept nogil:
-    """deviations (d, n) = x - mean_k."""
-    amofa_deviations(n, mixture.n_features, x, ldx, mixture.means + k * mixture.n_features,
-                     scratch.deviations, scratch.stride)
-
-
-cdef void component_log_joint(
+cdef void residual_log_joint(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *cholesky, const Prepared *mixture,
     Scratch *scratch,
 ) noexcept nogil:
-    """Log joint density of every row with component k, and W_k (x - mean_k)."""
+    """Log joint density of every row with component k, and W_k (x - mean_k), by residuals.
+
+    |Psi^(-1/2) (e - Lambda z)|^2 + |z|^2 with z = E[z | x] = L^-T W e: no difference of large numbers.
+    """
     cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
-    cdef const double *projection = mixture.projections + mixture.offsets[k] * d
-    cdef const double *inverse = mixture.inverse_uniquenesses + k * d
     cdef double *projected = scratch.projected + mixture.offsets[k] * stride
     cdef double *distance = scratch.log_joint + k * stride
 
-    if is_small(k, mixture):
-        amofa_small_log_joint(n, d, p, x, ldx, mixture.means + k * d, inverse, projection, mixture.log_constants[k],
-                              projected, stride, distance)
-        return
-    component_deviations(n, x, ldx, k, mixture, scratch)
-    gemm(b"N", b"N", p, n, d, 1.0, projection, d, scratch.deviations, stride, 0.0, projected, stride)
-    if mixture.residual_form[k] == 0.0:
-        amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
-        amofa_add_squares(n, p, -1.0, projected, stride, distance)
-    else:
-        # |Psi^(-1/2) (e - Lambda z)|^2 + |z|^2 with z = E[z | x] = L^-T W e: no difference of large numbers.
-        memcpy(scratch.scaled, projected, p * stride * sizeof(double))
-        solve_lower(b"T", p, n, cholesky, p, scratch.scaled, stride)
-        gemm(b"T", b"N", d, n, p, -1.0, mixture.loadings + mixture.offsets[k] * d, d, scratch.scaled, stride,
-             1.0, scratch.deviations, stride)
-        amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
-        amofa_add_squares(n, p, 1.0, scratch.scaled, stride, distance)
+    amofa_deviations(n, d, x, ldx, mixture.means + k * d, scratch.deviations, stride)
+    gemm(b"N", b"N", p, n, d, 1.0, mixture.projections + mixture.offsets[k] * d, d, scratch.deviations, stride, 0.0,
+         projected, stride)
+    memcpy(scratch.scaled, projected, p * stride * sizeof(double))
+    solve_lower(b"T", p, n, cholesky, p, scratch.scaled, stride)
+    gemm(b"T", b"N", d, n, p, -1.0, mixture.loadings + mixture.offsets[k] * d, d, scratch.scaled, stride,
+         1.0, scratch.deviations, stride)
+    amofa_scaled_squares(n, d, scratch.deviations, stride, mixture.inverse_uniquenesses + k * d, distance)
+    amofa_add_squares(n, p, 1.0, scratch.scaled, stride, distance)
     amofa_log_joint(n, mixture.log_constants[k], distance)
+
+
+cdef void tile_log_joint(
+    Py_ssize_t start, Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture,
+    Scratch *scratch,
+) noexcept nogil:
+    """The same of n rows from `start`, by Woodbury's identity."""
+    cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
+    cdef const double *mean = mixture.means + k * d
+    cdef const double *inverse = mixture.inverse_uniquenesses + k * d
+    cdef const double *projection = mixture.projections + mixture.offsets[k] * d
+    cdef double *projected = scratch.projected + mixture.offsets[k] * stride + start
+    cdef double *log_joint = scratch.log_joint + k * stride + start
+    if is_small(k, mixture):
+        amofa_small_log_joint(n, d, p, x + start, ldx, mean, inverse, projection, mixture.log_constants[k], projected,
+                              stride, log_joint)
+    else:
+        amofa_distances(n, d, p, x + start, ldx, mean, inverse, projection, projected, stride, log_joint)
+        amofa_log_joint(n, mixture.log_constants[k], log_joint)
 
 
 cdef void posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch,
 ) noexcept nogil:
     """Log joint densities, projections, log densities and responsibilities of at most `scratch.stride` rows."""
-    cdef Py_ssize_t k, p
+    cdef Py_ssize_t K = mixture.n_components, tile = tile_rows(mixture.n_features), start = 0, length, k, p
     cdef const double *cholesky = mixture.choleskys
-    for k in range(mixture.n_components):
-        component_log_joint(n, x, ldx, k, cholesky, mixture, scratch)
+    for k in range(K):
+        if mixture.residual_form[k] != 0.0:
+            residual_log_joint(n, x, ldx, k, cholesky, mixture, scratch)
         p = mixture.offsets[k + 1] - mixture.offsets[k]
         cholesky += p * p
-    amofa_responsibilities(n, mixture.n_components, scratch.log_joint, scratch.stride, mixture.weights,
-                           scratch.log_density, scratch.row_sum, scratch.responsibilities)
+    while start < n:
+        length = min(tile, n - start)
+        for k in range(K):
+            if mixture.residual_form[k] == 0.0:
+                tile_log_joint(start, length, x, ldx, k, mixture, scratch)
+        amofa_responsibilities(length, K, scratch.log_joint + start, scratch.stride, mixture.weights,
+                               scratch.log_density + start, scratch.row_sum, scratch.responsibilities + start)
+        start += length
 
 
 # ---- what Python calls -----------------------------------------------------------------------------------------------

@@ -3,25 +3,49 @@
 All moments of component k are about its current mean, never about the origin.
 """
 
-from libc.math cimport sqrt
-
-from amofa._blas cimport gemm, syrk_lower
+from amofa._blas cimport syrk_lower
 from amofa._posterior cimport (
-    Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, component_deviations, is_small,
-    posterior_block, view_scratch)
+    Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, is_small, posterior_block, view_scratch)
 from amofa._statistics cimport Scatter, Statistics
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
     void amofa_multiply(Py_ssize_t n, const double *factors, double *values)
-    void amofa_scale_columns(Py_ssize_t n, Py_ssize_t p, const double *h, const double *v, double *scaled,
-                             Py_ssize_t ld)
+    Py_ssize_t amofa_select(Py_ssize_t n, const double *h, double least, int *rows, double *root)
+    void amofa_roots(Py_ssize_t n, const double *h, double *root)
+    void amofa_weigh_columns(Py_ssize_t n, Py_ssize_t p, const int *rows, const double *root, const double *v,
+                             double *scaled, Py_ssize_t ld)
+    void amofa_weigh_deviations(Py_ssize_t n, Py_ssize_t d, const int *rows, const double *root, const double *x,
+                                Py_ssize_t ldx, const double *mean, double *dev, Py_ssize_t ld)
+    void amofa_small_scatter(Py_ssize_t n, Py_ssize_t d, const double *h, const double *x, Py_ssize_t ldx,
+                             const double *mean, double *first, double *scatter)
     double amofa_entropy(Py_ssize_t n, const double *h, const double *log_density, const double *log_joint)
-    void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *h, const double *dev, Py_ssize_t ld, double *first,
-                       double *second)
     void amofa_small_moments(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *h, const double *x,
                              Py_ssize_t ldx, const double *mean, const double *projected, Py_ssize_t ld,
                              double *first, double *second, double *cross)
+    enum: AMOFA_SMALL_FEATURES
+
+cdef extern from "products.h" nogil:
+    void amofa_products(Py_ssize_t n, Py_ssize_t p, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld,
+                        double *c, Py_ssize_t ldc)
+    void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld, double *first,
+                       double *second)
+    void amofa_self_products(Py_ssize_t n, Py_ssize_t d, const double *a, Py_ssize_t ld, double *c, Py_ssize_t ldc)
+
+# Rows of a smaller responsibility are left out of a component's moments: less than this, and less than so much of the
+# soft count so far, is beneath the rounding of the sums.
+cdef double NEGLIGIBLE = 1e-14
+cdef double NEGLIGIBLE_SHARE = 1e-17
+# With more of a block's rows than this, picking them out costs more than it saves.
+cdef double MOST_SELECTED = 0.3
+# Up to this many features the scatter is faster without BLAS.
+cdef enum:
+    MOST_OWN_PRODUCTS = 32
+
+
+cdef struct Selection:
+    Py_ssize_t count
+    const int *rows                # NULL for all of the block
 
 
 cdef Statistics view_statistics(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil:
@@ -79,6 +103,18 @@ cdef double *count_component(
     return h
 
 
+cdef Selection select_rows(Py_ssize_t n, const double *h, double soft_count, Scratch *scratch) noexcept nogil:
+    """Rows of a block that count for a component of this soft count so far; the roots of their h in scratch.roots."""
+    cdef Selection chosen
+    cdef double least = min(NEGLIGIBLE, NEGLIGIBLE_SHARE * soft_count)
+    chosen.count = amofa_select(n, h, least, scratch.rows, scratch.roots)
+    chosen.rows = scratch.rows
+    if chosen.count > MOST_SELECTED * n:
+        chosen.count, chosen.rows = n, NULL
+        amofa_roots(n, h, scratch.roots)
+    return chosen
+
+
 cdef void accumulate_component(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, const Prepared *mixture,
     Scratch *scratch, Statistics *statistics,
@@ -89,13 +125,18 @@ cdef void accumulate_component(
     cdef double *first = statistics.first + k * d
     cdef double *second = statistics.second + k * d
     cdef double *cross = statistics.cross + mixture.offsets[k] * d
+    cdef Selection chosen
     if is_small(k, mixture):
         amofa_small_moments(n, d, p, h, x, ldx, mixture.means + k * d, projected, stride, first, second, cross)
         return
-    component_deviations(n, x, ldx, k, mixture, scratch)
-    amofa_moments(n, d, h, scratch.deviations, stride, first, second)
-    amofa_scale_columns(n, p, h, projected, scratch.scaled, stride)
-    gemm(b"N", b"T", p, d, n, 1.0, scratch.scaled, stride, scratch.deviations, stride, 1.0, cross, d)
+    chosen = select_rows(n, h, statistics.soft_counts[k], scratch)
+    if chosen.count == 0:
+        return
+    amofa_weigh_deviations(chosen.count, d, chosen.rows, scratch.roots, x, ldx, mixture.means + k * d,
+                           scratch.deviations, stride)
+    amofa_moments(chosen.count, d, scratch.roots, scratch.deviations, stride, first, second)
+    amofa_weigh_columns(chosen.count, p, chosen.rows, scratch.roots, projected, scratch.scaled, stride)
+    amofa_products(chosen.count, p, d, scratch.scaled, scratch.deviations, stride, cross, d)
 
 
 cdef int check_statistics(const Prepared *mixture, const double[::1] statistics) except -1:
@@ -162,21 +203,29 @@ cdef void accumulate_scatter_rows(
 
 
 cdef void accumulate_component_scatter(
-    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, double *h, const Prepared *mixture,
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, const Prepared *mixture,
     Scratch *scratch, Scatter *sums,
 ) noexcept nogil:
-    """Add the first and second moments of component k; its responsibilities h become their square roots."""
-    cdef Py_ssize_t d = mixture.n_features, i, j
-    cdef double *deviation
-    component_deviations(n, x, ldx, k, mixture, scratch)
+    """Add the first and second moments of component k, from its weighted responsibilities h."""
+    cdef Py_ssize_t d = mixture.n_features
+    cdef const double *mean = mixture.means + k * d
+    cdef double *first = sums.first + k * d
+    cdef double *scatter = sums.scatter + k * d * d
+    cdef Selection chosen
+    if d <= AMOFA_SMALL_FEATURES:
+        amofa_small_scatter(n, d, h, x, ldx, mean, first, scatter)
+        return
+    chosen = select_rows(n, h, sums.soft_counts[k], scratch)
+    if chosen.count == 0:
+        return
     # Rows times the square root of their responsibility: one symmetric product gives the scatter.
-    for i in range(n):
-        h[i] = sqrt(h[i])
-    for j in range(d):
-        deviation = scratch.deviations + j * scratch.stride
-        amofa_multiply(n, h, deviation)
-        sums.first[k * d + j] += amofa_weighted_sum(n, deviation, h)
-    syrk_lower(d, n, 1.0, scratch.deviations, scratch.stride, 1.0, sums.scatter + k * d * d, d)
+    amofa_weigh_deviations(chosen.count, d, chosen.rows, scratch.roots, x, ldx, mean, scratch.deviations,
+                           scratch.stride)
+    amofa_products(chosen.count, 1, d, scratch.roots, scratch.deviations, scratch.stride, first, d)
+    if d <= MOST_OWN_PRODUCTS:
+        amofa_self_products(chosen.count, d, scratch.deviations, scratch.stride, scatter, d)
+    else:
+        syrk_lower(d, chosen.count, 1.0, scratch.deviations, scratch.stride, 1.0, scatter, d)
 
 
 def accumulate_scatter(

@@ -287,12 +287,119 @@ AMOFA_SIMD void amofa_multiply(ptrdiff_t n, const double *restrict factors, doub
     for (ptrdiff_t i = 0; i < n; i++) values[i] *= factors[i];
 }
 
-/* scaled (p, n) = v (p, n) times h (n), row by row. */
-AMOFA_SIMD void amofa_scale_columns(ptrdiff_t n, ptrdiff_t p, const double *restrict h, const double *restrict v,
-                                    double *restrict scaled, ptrdiff_t ld)
+/* Keeps the compiler from knowing where an index came from, and so from gather instructions, which are slower. */
+#if defined(__GNUC__) || defined(__clang__)
+#define AMOFA_OPAQUE(i) __asm__("" : "+r"(i))
+#else
+#define AMOFA_OPAQUE(i) ((void) (i))
+#endif
+
+/* The values of the given rows. */
+AMOFA_INLINE void amofa_pick(ptrdiff_t n, const int32_t *restrict rows, const double *restrict values,
+                             double *restrict out)
 {
-    for (ptrdiff_t q = 0; q < p; q++)
-        for (ptrdiff_t i = 0; i < n; i++) scaled[q * ld + i] = h[i] * v[q * ld + i];
+    for (ptrdiff_t i = 0; i < n; i++) {
+        ptrdiff_t row = rows[i];
+        AMOFA_OPAQUE(row);
+        out[i] = values[row];
+    }
+}
+
+/* Zeros up to the next multiple of 8. */
+AMOFA_INLINE void amofa_pad(ptrdiff_t n, double *values)
+{
+    for (; n % 8; n++) values[n] = 0.0;
+}
+
+/* Numbers of the rows with h > least, in order, into rows (n), and the roots of their h into root (n), padded. How many. */
+AMOFA_SIMD ptrdiff_t amofa_select(ptrdiff_t n, const double *restrict h, double least, int32_t *restrict rows,
+                                  double *restrict root)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        rows[count] = (int32_t) i;
+        count += h[i] > least;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) root[i] = sqrt(h[rows[i]]);
+    amofa_pad(count, root);
+    return count;
+}
+
+/* The roots of all n values, padded. */
+AMOFA_SIMD void amofa_roots(ptrdiff_t n, const double *restrict h, double *restrict root)
+{
+    for (ptrdiff_t i = 0; i < n; i++) root[i] = sqrt(h[i]);
+    amofa_pad(n, root);
+}
+
+/* scaled (p, n) = v (p, .) times root (n), of the given rows, or of the first n where rows is NULL; padded. */
+AMOFA_SIMD void amofa_weigh_columns(ptrdiff_t n, ptrdiff_t p, const int32_t *restrict rows,
+                                    const double *restrict root, const double *restrict v, double *restrict scaled,
+                                    ptrdiff_t ld)
+{
+    for (ptrdiff_t q = 0; q < p; q++) {
+        const double *restrict from = v + q * ld;
+        double *restrict to = scaled + q * ld;
+        if (rows) {
+            amofa_pick(n, rows, from, to);
+            from = to;
+        }
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = root[i] * from[i];
+        amofa_pad(n, scaled + q * ld);
+    }
+}
+
+/* dev (d, n) = root_i (x_i - mean), of the given rows, or of the first n where rows is NULL; padded. */
+AMOFA_SIMD void amofa_weigh_deviations(ptrdiff_t n, ptrdiff_t d, const int32_t *restrict rows,
+                                       const double *restrict root, const double *restrict x, ptrdiff_t ldx,
+                                       const double *restrict mean, double *restrict dev, ptrdiff_t ld)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict from = x + j * ldx;
+        double *restrict to = dev + j * ld;
+        const double m = mean[j];
+        if (rows) {
+            amofa_pick(n, rows, from, to);
+            from = to;
+        }
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = root[i] * (from[i] - m);
+        amofa_pad(n, to);
+    }
+}
+
+/* One feature against those up to it: scatter (d, d), row j, += sum_i h_i e_ji e_li, l <= j. */
+AMOFA_INLINE void amofa_scatter_row(ptrdiff_t n, ptrdiff_t d, ptrdiff_t j, const double *restrict h,
+                                    const double *restrict x, ptrdiff_t ldx, const double *restrict mean,
+                                    double *restrict first, double *restrict scatter)
+{
+    const double *restrict xj = x + j * ldx;
+    /* Features beyond j read feature j; their sums are thrown away. */
+    const double *restrict x0 = x, *restrict x1 = j > 1 ? x + ldx : xj, *restrict x2 = j > 2 ? x + 2 * ldx : xj;
+    const double m = mean[j], m0 = mean[0], m1 = mean[j > 1 ? 1 : j], m2 = mean[j > 2 ? 2 : j];
+    double a = 0.0, b = 0.0, c0 = 0.0, c1 = 0.0, c2 = 0.0;
+#pragma omp simd reduction(+ : a, b, c0, c1, c2)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double e = xj[i] - m;
+        const double he = h[i] * e;
+        a += he;
+        b += he * e;
+        c0 += he * (x0[i] - m0);
+        c1 += he * (x1[i] - m1);
+        c2 += he * (x2[i] - m2);
+    }
+    first[j] += a;
+    scatter[j * d + j] += b;
+    if (j > 0) scatter[j * d] += c0;
+    if (j > 1) scatter[j * d + 1] += c1;
+    if (j > 2) scatter[j * d + 2] += c2;
+}
+
+/* first (d) += sum_i h_i e_i; scatter (d, d), lower triangle, += sum_i h_i e_i e_i', for d <= AMOFA_SMALL_FEATURES. */
+AMOFA_SIMD void amofa_small_scatter(ptrdiff_t n, ptrdiff_t d, const double *restrict h, const double *restrict x,
+                                    ptrdiff_t ldx, const double *restrict mean, double *restrict first,
+                                    double *restrict scatter)
+{
+    for (ptrdiff_t j = 0; j < d; j++) amofa_scatter_row(n, d, j, h, x, ldx, mean, first, scatter);
 }
 
 /*
@@ -307,24 +414,6 @@ AMOFA_SIMD double amofa_entropy(ptrdiff_t n, const double *restrict h, const dou
     for (ptrdiff_t i = 0; i < n; i++)
         total += h[i] > 0.0 && log_joint[i] > -INFINITY ? h[i] * (log_density[i] - log_joint[i]) : 0.0;
     return total;
-}
-
-/* first (d) += sum_i h_i dev_ji;  second (d) += sum_i h_i dev_ji^2. */
-AMOFA_SIMD void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *restrict h, const double *restrict dev,
-                              ptrdiff_t ld, double *restrict first, double *restrict second)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        const double *restrict x = dev + j * ld;
-        double a = 0.0, b = 0.0;
-#pragma omp simd reduction(+ : a, b)
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const double hx = h[i] * x[i];
-            a += hx;
-            b += hx * x[i];
-        }
-        first[j] += a;
-        second[j] += b;
-    }
 }
 
 /* sum_i h_i m_i^2 with m_i = 2 (constant - log_joint_i), the squared Mahalanobis distance. */

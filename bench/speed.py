@@ -1,0 +1,341 @@
+"""How fast the passes and the fits are, against peers measured in the same run.
+
+    python bench/speed.py passes | fits | scaling | memory [--quick] [--data DIR] [--sets NAME ...]
+
+DIR holds the benchmark sets as .npz files (4ovGauss, satellite, letter, mnist10_train). Times are CPU seconds of one
+thread, every BLAS held to it; what is compared is measured in turns, and both the median and the minimum are shown.
+Other processes slow everything down: look at the ratios, not at the times. Run it outside the repository root, or with
+amofa installed in editable mode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+import threadpoolctl
+from core import load
+from numpy.typing import NDArray
+from sklearn.mixture import GaussianMixture
+
+import amofa
+from amofa import _factor
+from amofa._em import Iteration
+from amofa._exact import ExactIteration
+from amofa.parameters import Evaluator, Parameters, Statistics
+from amofa.samples import Samples
+
+REPEATS = 7
+FLOOR = 1e-4
+
+
+def interleaved(tasks: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, NDArray[np.float64]]:
+    """CPU seconds of every task, (repeats,), in turns after a warm-up."""
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for repeat in range(repeats + 1):
+        for name, task in tasks.items():
+            start = time.process_time()
+            task()
+            if repeat:
+                seconds[name].append(time.process_time() - start)
+    return {name: np.array(values) for name, values in seconds.items()}
+
+
+def middle_and_least(seconds: NDArray[np.float64]) -> str:
+    return f"{1e3 * np.median(seconds):.2f} (min {1e3 * seconds.min():.2f}) ms"
+
+
+# ---- one EM pass -----------------------------------------------------------------------------------------------------
+
+# N, d, K, p; the least ratio to scikit-learn; the least efficiency, or 0.
+PASSES = (
+    (100_000, 2, 4, 1, 20, 0.0),
+    (100_000, 16, 8, 4, 12, 0.45),
+    (20_000, 100, 8, 4, 25, 0.75),
+    (60_000, 100, 20, 8, 30, 0.75),
+)
+
+
+def random_mixture(rng: np.random.Generator, d: int, K: int, p: int) -> Parameters:
+    """Components of equal weight, about as far from each other as they are wide in each column."""
+    mixture = Parameters(d, [p] * K)
+    mixture.weights[:] = 1 / K
+    mixture.means[:] = rng.standard_normal((K, d))
+    mixture.uniquenesses[:] = rng.uniform(0.3, 0.7, (K, d))
+    mixture.loadings[:] = rng.standard_normal((K * p, d)) * 0.7 / np.sqrt(p)
+    return mixture
+
+
+def random_rows(rng: np.random.Generator, mixture: Parameters, n: int) -> NDArray[np.float64]:
+    labels = rng.integers(0, mixture.n_components, n)
+    rows = np.empty((n, mixture.n_features))
+    for k, c in enumerate(mixture.components()):
+        mine = labels == k
+        noise = rng.standard_normal((mine.sum(), mixture.n_features)) * np.sqrt(c.uniquenesses)
+        rows[mine] = c.mean + rng.standard_normal((mine.sum(), len(c.loadings))) @ c.loadings + noise
+    return rows
+
+
+def our_passes(X: NDArray, mixture: Parameters) -> dict[str, Callable[[], object]]:
+    """One EM pass of each search, from the table on: read, E-step, statistics, M-step."""
+    center, scale = X.mean(axis=0), X.std(axis=0)
+    samples = Samples(X, center=center, scale=scale)
+    floor = np.full(X.shape[1], FLOOR)
+    tasks = {}
+    for search in ("paper", "thorough"):
+        parameters = mixture.copy()
+        parameters.means[:] = (mixture.means - center) / scale
+        parameters.loadings /= scale
+        parameters.uniquenesses /= scale**2
+        tasks[search] = _passes_of(search, samples, parameters, floor)
+    return tasks
+
+
+def _passes_of(search: str, samples: Samples, parameters: Parameters, floor: NDArray) -> Callable[[], object]:
+    evaluator = Evaluator(parameters)
+    given = parameters.buffer, parameters.offsets, evaluator.prepared
+    if search == "paper":
+        work = np.empty(_factor.maximize_size(parameters.offsets, samples.n_features))
+        em = Iteration(*given, Statistics(parameters).buffer, floor, evaluator.work, work, with_entropy=False)
+
+        def paper() -> None:
+            samples.expect(em)
+            em.maximize()
+
+        return paper
+    exact = ExactIteration(*given, floor, 4.0, np.ones(samples.n_features), evaluator.work, 0)
+
+    def thorough() -> None:
+        samples.expect(exact)
+        exact.finish()
+        exact.maximize()
+
+    return thorough
+
+
+def their_fit(X: NDArray, mixture: Parameters, n_iter: int) -> Callable[[], object]:
+    covariances = [c.loadings.T @ c.loadings + np.diag(c.uniquenesses) for c in mixture.components()]
+    model = GaussianMixture(
+        mixture.n_components,
+        max_iter=n_iter,
+        tol=0.0,
+        weights_init=mixture.weights,
+        means_init=mixture.means,
+        precisions_init=np.linalg.inv(np.array(covariances)),
+        init_params="random",
+        random_state=0,
+    )
+    return lambda: model.fit(X)
+
+
+def limit(X: NDArray, K: int, p: int) -> dict[str, Callable[[], object]]:
+    """The parts of the limit: products and exponentials that no pass can do without, all by NumPy."""
+    rng = np.random.default_rng(0)
+    W, logs = rng.standard_normal((X.shape[1], K * p)), -rng.exponential(size=(len(X), K))
+    V = X @ W
+    return {"XW": lambda: X @ W, "V'X": lambda: V.T @ X, "X'X": lambda: X.T @ X, "exp": lambda: np.exp(logs)}
+
+
+def passes(options: argparse.Namespace) -> None:
+    """One EM pass with K and p given, against an iteration of GaussianMixture (full) and against the limit.
+
+    An iteration of scikit-learn is half the difference between fits of three and of one. Efficiency is the limit, the
+    time of X W + min(V'X, X'X / 2) + exp, over ours; ratios are of medians (of minima).
+    """
+    print("N, d, K, p | search | pass | against scikit-learn (bar) | efficiency (bar)")
+    for n, d, K, p, least_ratio, least_efficiency in PASSES:
+        n_rows = n // 10 if options.quick else n
+        rng = np.random.default_rng(0)
+        mixture = random_mixture(rng, d, K, p)
+        X = random_rows(rng, mixture, n_rows)
+        theirs = {f"{i} iterations": their_fit(X, mixture, i) for i in (1, 3)}
+        times = interleaved(our_passes(X, mixture) | limit(X, K, p) | theirs, 3 if options.quick else REPEATS)
+        figures = [_pass_figures(times, reduce) for reduce in (np.median, np.min)]
+        for search in ("paper", "thorough"):
+            (ratio, efficiency), (ratio_min, efficiency_min) = (f[search] for f in figures)
+            print(
+                f"{n_rows}, {d}, {K}, {p} | {search} | {middle_and_least(times[search])} | {ratio:.1f} "
+                f"({ratio_min:.1f}), >= {least_ratio} | {efficiency:.2f} ({efficiency_min:.2f})"
+                + (f", >= {least_efficiency}" if least_efficiency else "")
+            )
+
+
+def _pass_figures(times: dict[str, NDArray], reduce: Callable) -> dict[str, tuple[float, float]]:
+    t = {name: float(reduce(values)) for name, values in times.items()}
+    iteration = (t["3 iterations"] - t["1 iterations"]) / 2
+    best = t["XW"] + min(t["V'X"], t["X'X"] / 2) + t["exp"]
+    return {search: (iteration / t[search], best / t[search]) for search in ("paper", "thorough")}
+
+
+# ---- whole fits ------------------------------------------------------------------------------------------------------
+
+
+def best_by_bic(X: NDArray, most: int = 10) -> GaussianMixture:
+    models = [GaussianMixture(K, random_state=0).fit(X) for K in range(1, most + 1)]
+    return min(models, key=lambda model: model.bic(X))
+
+
+def fits(options: argparse.Namespace) -> None:
+    """Whole fits: the paper's search on Example 2, and the default one against K = 1..10 by BIC (full)."""
+    example = load(options.data, "4ovGauss")["X"][0]
+    tasks = {
+        "paper": lambda: amofa.fit(example, search="paper"),
+        "GaussianMixture(4)": lambda: GaussianMixture(4, random_state=0).fit(example),
+    }
+    _print_fits("Example 2", tasks, REPEATS, "<= 0.5 of the peer's time, a ratio >= 2")
+    sets = options.sets or (
+        ["example2", "satellite"] if options.quick else ["example2", "satellite", "letter", "mnist"]
+    )
+    readers: dict[str, Callable[[], NDArray]] = {
+        "example2": lambda: example,
+        "satellite": lambda: load(options.data, "satellite")["X"][:: 4 if options.quick else 1],
+        "letter": lambda: load(options.data, "letter")["X"],
+        "mnist": lambda: load(options.data, "mnist10_train")["X"],
+    }
+    for name in sets:
+        X = np.ascontiguousarray(readers[name](), dtype=np.float64)
+        tasks = {"default": lambda X=X: amofa.fit(X), "GaussianMixture, 1..10": lambda X=X: best_by_bic(X)}
+        bar = "> 1" if name in ("example2", "satellite") else ">= 10"
+        # Large sets take minutes: once each, unless asked for more.
+        repeats = options.repeats or (REPEATS if name == "example2" and not options.quick else 1)
+        _print_fits(f"{name} {X.shape}", tasks, repeats, bar)
+
+
+def _print_fits(name: str, tasks: dict[str, Callable[[], object]], repeats: int, bar: str) -> None:
+    times = interleaved(tasks, repeats) if repeats > 1 else {n: np.array([_once(task)]) for n, task in tasks.items()}
+    ours, theirs = times.values()
+    print(
+        f"{name}: "
+        + ", ".join(f"{n} {middle_and_least(t)}" for n, t in times.items())
+        + f"; ratio {np.median(theirs) / np.median(ours):.2f} ({theirs.min() / ours.min():.2f}), bar {bar}; {repeats} runs"
+    )
+
+
+def _once(task: Callable[[], object]) -> float:
+    start = time.process_time()
+    task()
+    return time.process_time() - start
+
+
+# ---- growth and memory -----------------------------------------------------------------------------------------------
+
+GROWING = (8, 4, 2)  # d, K, p
+
+
+def write_table(path: Path, n: int, dtype: str = "f8") -> NDArray:
+    """A memory map with rows of a mixture, written a piece at a time; the first rows are the same for every length."""
+    rng = np.random.default_rng(0)
+    mixture = random_mixture(rng, *GROWING)
+    table = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n, GROWING[0]))
+    for start in range(0, n, 100_000):
+        table[start : start + 100_000] = random_rows(rng, mixture, min(100_000, n - start))
+    table.flush()
+    return np.load(path, mmap_mode="r")
+
+
+def fit_given(X: NDArray) -> amofa.MixtureOfFactorAnalyzers:
+    """K and p given, so many iterations whatever the table."""
+    _, K, p = GROWING
+    return amofa.fit(X, n_components=K, n_factors=p, search="paper", tol=1e-300, max_iter=5)
+
+
+def scaling(options: argparse.Namespace) -> None:
+    """A fit with K and p given (search="paper"), d = 8, of tables of rising length: time per row."""
+    most = 5 if options.quick else 7
+    with tempfile.TemporaryDirectory() as folder:
+        per_row = []
+        for power in range(4, most + 1):
+            X = write_table(Path(folder) / "table.npy", 10**power)
+            iterations = sum(step.n_iter for step in fit_given(X).history)
+            times = interleaved({"fit": lambda X=X: fit_given(X)}, 3 if power > 5 else REPEATS)["fit"]
+            per_row.append(times.min() / 10**power / iterations)
+            print(
+                f"N = 1e{power}: {middle_and_least(times)}, {iterations} iterations, {1e9 * per_row[-1]:.1f} ns per row "
+                f"and iteration, {per_row[-1] / per_row[0]:.3f} of that at N = 1e4 (bar: within 10 %)"
+            )
+
+
+def memory(options: argparse.Namespace) -> None:
+    """Memory that a fit with K and p given needs beyond the process before it, for memory maps (bar < 300 MB).
+
+    Pages of the map that the system keeps are not counted: they are X, not a copy of it.
+    """
+    n = 10**5 if options.quick else 10**7
+    with tempfile.TemporaryDirectory() as folder:
+        for dtype in ("f4", "f8"):
+            path = Path(folder) / "table.npy"
+            write_table(path, n, dtype)
+            command = [sys.executable, __file__, "peak", "--table", str(path)]
+            used = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+            print(f"{dtype}, {n} rows, {path.stat().st_size / 1e6:.0f} MB: {used:.1f} MB")
+
+
+def peak(options: argparse.Namespace) -> None:
+    """In a process of its own: the largest anonymous memory that a fit of a memory map adds, MB.
+
+    Anonymous memory has no high-water mark of its own. A limit does: the fit is run under ever smaller limits of data.
+    """
+    X = np.load(options.table, mmap_mode="r")
+    fit_given(X[:1000])
+
+    def data() -> int:
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(status.split("VmData:")[1].split()[0])
+
+    before, low, high = data(), 0, 1 << 30
+    while high - low > 4 << 20:
+        middle = (low + high) // 2
+        resource.setrlimit(resource.RLIMIT_DATA, (before + middle, resource.RLIM_INFINITY))
+        try:
+            fit_given(X)
+            high = middle
+        except MemoryError:
+            low = middle
+    print(high / 1e6)
+
+
+# ---- command ---------------------------------------------------------------------------------------------------------
+
+SECTIONS = {f.__name__: f for f in (passes, fits, scaling, memory, peak)}
+
+
+def print_machine() -> None:
+    versions = ", ".join(f"{m.__name__} {m.__version__}" for m in (amofa, np, scipy, sklearn))
+    print(f"{versions}; {platform.processor() or platform.machine()}")
+    for library in threadpoolctl.threadpool_info():
+        print(
+            f"  {library['internal_api']} {library['version']}, {library.get('architecture', '?')}, "
+            f"{library['num_threads']} thread: {Path(library['filepath']).name}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("section", choices=SECTIONS)
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the benchmark sets")
+    parser.add_argument("--quick", action="store_true", help="small tables, few repeats")
+    parser.add_argument("--sets", nargs="+", choices=("example2", "satellite", "letter", "mnist"), help="of fits")
+    parser.add_argument("--repeats", type=int, help="of fits; by default one for large sets")
+    parser.add_argument("--table", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with threadpoolctl.threadpool_limits(1):
+        if options.section != "peak":
+            print_machine()
+            print(f"\n{options.section}: {SECTIONS[options.section].__doc__}\n")
+        SECTIONS[options.section](options)
+
+
+if __name__ == "__main__":
+    main()
