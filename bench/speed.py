@@ -215,10 +215,11 @@ def fits(options: argparse.Namespace) -> None:
 def _print_fits(name: str, tasks: dict[str, Callable[[], object]], repeats: int, bar: str) -> None:
     times = interleaved(tasks, repeats) if repeats > 1 else {n: np.array([_once(task)]) for n, task in tasks.items()}
     ours, theirs = times.values()
+    ratio = f"ratio {np.median(theirs) / np.median(ours):.2f} ({theirs.min() / ours.min():.2f})"
     print(
         f"{name}: "
         + ", ".join(f"{n} {middle_and_least(t)}" for n, t in times.items())
-        + f"; ratio {np.median(theirs) / np.median(ours):.2f} ({theirs.min() / ours.min():.2f}), bar {bar}; {repeats} runs"
+        + f"; {repeats} runs, {ratio}, bar {bar}"
     )
 
 
@@ -261,8 +262,8 @@ def scaling(options: argparse.Namespace) -> None:
             times = interleaved({"fit": lambda X=X: fit_given(X)}, 3 if power > 5 else REPEATS)["fit"]
             per_row.append(times.min() / 10**power / iterations)
             print(
-                f"N = 1e{power}: {middle_and_least(times)}, {iterations} iterations, {1e9 * per_row[-1]:.1f} ns per row "
-                f"and iteration, {per_row[-1] / per_row[0]:.3f} of that at N = 1e4 (bar: within 10 %)"
+                f"N = 1e{power}: {middle_and_least(times)}, {iterations} iterations, {1e9 * per_row[-1]:.1f} ns per "
+                f"row and iteration, {per_row[-1] / per_row[0]:.3f} of that at N = 1e4 (bar: within 10 %)"
             )
 
 

@@ -30,9 +30,9 @@ cdef extern from "products.h" nogil:
                          const double *scale, const double *w, double *projected, Py_ssize_t ld, double *distance)
 
 # A block of rows should be long enough for products of matrices to run at full speed, and for those rows of it that
-# belong to one component, too; with its deviations it should not be far beyond the second-level cache (1 MB each). Small
-# mixtures call no BLAS: theirs stays in the first-level cache. Strides of an odd number of cache lines (8 values) keep
-# features from falling onto each other there.
+# belong to one component, too; with its deviations it should not be far beyond the second-level cache (1 MB each).
+# Blocks of few features, which have loops of their own, stay in the first-level cache. Strides of an odd number of
+# cache lines (8 values) keep features from falling onto each other there.
 cdef enum:
     BLOCK_VALUES = 131072
     BLOCK_ROWS_MAX = 1032

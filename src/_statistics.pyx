@@ -30,6 +30,9 @@ cdef extern from "products.h" nogil:
                         double *c, Py_ssize_t ldc)
     void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld, double *first,
                        double *second)
+    void amofa_weighted_products(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *h, const double *x,
+                                 Py_ssize_t ldx, const double *mean, const double *v, Py_ssize_t ld, double *first,
+                                 double *second, double *cross)
     void amofa_self_products(Py_ssize_t n, Py_ssize_t d, const double *a, Py_ssize_t ld, double *c, Py_ssize_t ldc)
 
 # Rows of a smaller responsibility are left out of a component's moments: less than this, and less than so much of the
@@ -37,7 +40,7 @@ cdef extern from "products.h" nogil:
 cdef double NEGLIGIBLE = 1e-14
 cdef double NEGLIGIBLE_SHARE = 1e-17
 # With more of a block's rows than this, picking them out costs more than it saves.
-cdef double MOST_SELECTED = 0.3
+cdef double MOST_SELECTED = 0.25
 # Up to this many features the scatter is faster without BLAS.
 cdef enum:
     MOST_OWN_PRODUCTS = 32
@@ -131,6 +134,9 @@ cdef void accumulate_component(
         return
     chosen = select_rows(n, h, statistics.soft_counts[k], scratch)
     if chosen.count == 0:
+        return
+    if chosen.rows == NULL:
+        amofa_weighted_products(n, d, p, h, x, ldx, mixture.means + k * d, projected, stride, first, second, cross)
         return
     amofa_weigh_deviations(chosen.count, d, chosen.rows, scratch.roots, x, ldx, mixture.means + k * d,
                            scratch.deviations, stride)

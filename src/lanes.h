@@ -168,6 +168,91 @@ AMOFA_FOR static void AMOFA_NAME(moments)(ptrdiff_t n, ptrdiff_t d, const double
     for (; j < d; j++) AMOFA_NAME(moment)(1, n, a, b + j * ld, ld, first + j, second + j);
 }
 
+/*
+ * For n rows, a multiple of the vector's width, with y = h (x - mean): cross (factors, columns) += v y', and unless `more`
+ * first (columns) += sums of y, second (columns) += sums of y (x - mean). Factors (0..4) and columns are known to the
+ * compiler.
+ */
+AMOFA_INLINE void AMOFA_NAME(cross)(const int factors, const int columns, const int more, ptrdiff_t n,
+                                    const double *restrict h, const double *restrict x, ptrdiff_t ldx,
+                                    const double *restrict mean, const double *restrict v, ptrdiff_t ld,
+                                    double *restrict first, double *restrict second, double *restrict cross,
+                                    ptrdiff_t ldc)
+{
+    const ptrdiff_t width = sizeof(AMOFA_VEC) / sizeof(double);
+    AMOFA_VEC sums[AMOFA_LANE_FACTORS][AMOFA_VECTORS], once[AMOFA_VECTORS], twice[AMOFA_VECTORS], y[AMOFA_VECTORS];
+    for (int j = 0; j < columns; j++) {
+        once[j] = twice[j] = (AMOFA_VEC){0.0};
+        for (int q = 0; q < factors; q++) sums[q][j] = (AMOFA_VEC){0.0};
+    }
+    for (ptrdiff_t i = 0; i < n; i += width) {
+        const AMOFA_VEC weight = AMOFA_AT(AMOFA_VEC, h + i);
+        for (int j = 0; j < columns; j++) {
+            const AMOFA_VEC e = AMOFA_AT(AMOFA_VEC, x + j * ldx + i) - mean[j];
+            y[j] = weight * e;
+            if (!more) {
+                once[j] += y[j];
+                twice[j] += y[j] * e;
+            }
+        }
+        for (int q = 0; q < factors; q++) {
+            const AMOFA_VEC factor = AMOFA_AT(AMOFA_VEC, v + q * ld + i);
+            for (int j = 0; j < columns; j++) sums[q][j] += factor * y[j];
+        }
+    }
+    for (int j = 0; j < columns; j++) {
+        if (!more) {
+            first[j] += AMOFA_NAME(total)(once + j);
+            second[j] += AMOFA_NAME(total)(twice + j);
+        }
+        for (int q = 0; q < factors; q++) cross[q * ldc + j] += AMOFA_NAME(total)(&sums[q][j]);
+    }
+}
+
+/* The same for any number of factors and columns. */
+AMOFA_INLINE void AMOFA_NAME(cross_rows)(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *restrict h,
+                                         const double *restrict x, ptrdiff_t ldx, const double *restrict mean,
+                                         const double *restrict v, ptrdiff_t ld, double *restrict first,
+                                         double *restrict second, double *restrict cross)
+{
+#define AMOFA_CASE(G, COLUMNS, MORE) \
+    case G: \
+        AMOFA_NAME(cross)(MORE ? -(G) : (G), COLUMNS, MORE, n, h, x + j * ldx, ldx, mean + j, v + q * ld, ld, first + j, second + j, \
+                          cross + q * d + j, d); \
+        break;
+    ptrdiff_t q = 0;
+    do {
+        const ptrdiff_t factors = p - q < AMOFA_LANE_FACTORS ? p - q : AMOFA_LANE_FACTORS;
+        ptrdiff_t j = 0;
+        for (; j + AMOFA_VECTORS <= d; j += AMOFA_VECTORS)
+            switch (q ? -factors : factors) {
+                AMOFA_CASE(0, AMOFA_VECTORS, 0) AMOFA_CASE(1, AMOFA_VECTORS, 0) AMOFA_CASE(2, AMOFA_VECTORS, 0)
+                AMOFA_CASE(3, AMOFA_VECTORS, 0) AMOFA_CASE(4, AMOFA_VECTORS, 0)
+                AMOFA_CASE(-1, AMOFA_VECTORS, 1) AMOFA_CASE(-2, AMOFA_VECTORS, 1) AMOFA_CASE(-3, AMOFA_VECTORS, 1)
+                AMOFA_CASE(-4, AMOFA_VECTORS, 1)
+            }
+        for (; j < d; j++)
+            switch (q ? -factors : factors) {
+                AMOFA_CASE(0, 1, 0) AMOFA_CASE(1, 1, 0) AMOFA_CASE(2, 1, 0) AMOFA_CASE(3, 1, 0) AMOFA_CASE(4, 1, 0)
+                AMOFA_CASE(-1, 1, 1) AMOFA_CASE(-2, 1, 1) AMOFA_CASE(-3, 1, 1) AMOFA_CASE(-4, 1, 1)
+            }
+        q += AMOFA_LANE_FACTORS;
+    } while (q < p);
+#undef AMOFA_CASE
+}
+
+/* See amofa_weighted_products. */
+AMOFA_FOR static void AMOFA_NAME(weighted)(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *restrict h,
+                                           const double *restrict x, ptrdiff_t ldx, const double *restrict mean,
+                                           const double *restrict v, ptrdiff_t ld, double *restrict first,
+                                           double *restrict second, double *restrict cross)
+{
+    const ptrdiff_t whole = n - n % (ptrdiff_t) (sizeof(AMOFA_VEC) / sizeof(double));
+    AMOFA_NAME(cross_rows)(whole, d, p, h, x, ldx, mean, v, ld, first, second, cross);
+    if (whole < n)
+        amofa_one_cross_rows(n - whole, d, p, h + whole, x + whole, ldx, mean, v + whole, ld, first, second, cross);
+}
+
 #undef AMOFA_VEC
 #undef AMOFA_VECTORS
 #undef AMOFA_NAME

@@ -83,6 +83,16 @@ AMOFA_INLINE void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *a, const
     AMOFA_DISPATCH(moments, n, d, a, b, ld, first, second);
 }
 
+/*
+ * first (d) += sum_i h_i e_i, second (d) += sum_i h_i e_i^2 and cross (p, d) += sum_i h_i v_i e_i' with e = x - mean.
+ */
+AMOFA_INLINE void amofa_weighted_products(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *h, const double *x,
+                                          ptrdiff_t ldx, const double *mean, const double *v, ptrdiff_t ld,
+                                          double *first, double *second, double *cross)
+{
+    AMOFA_DISPATCH(weighted, n, d, p, h, x, ldx, mean, v, ld, first, second, cross);
+}
+
 /* c (d, d), the lower triangle, += a (d, n) a'; some of what lies above it changes, too. Columns as above. */
 AMOFA_INLINE void amofa_self_products(ptrdiff_t n, ptrdiff_t d, const double *a, ptrdiff_t ld, double *c, ptrdiff_t ldc)
 {

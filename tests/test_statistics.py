@@ -96,6 +96,18 @@ def test_scatter_matches_dense_algebra(rng, K, d, factors, n, kind):
     np.testing.assert_array_equal(scatter, scatter.transpose(0, 2, 1))
 
 
+@pytest.mark.parametrize("spread", [0.3, 2.0, 20.0], ids=["all rows", "many rows", "few rows"])
+@pytest.mark.parametrize(("d", "p"), [(5, 1), (11, 6), (18, 4), (41, 9)])
+def test_components_of_all_and_of_few_rows(rng, d, p, spread):
+    """Rows of next to no responsibility are left out, in more than one block; sums are the same."""
+    parameters = random_mixture(rng, 5, d, p, spread=spread)
+    x, weights = random_rows(rng, parameters, 1501), row_weights(rng, 1501, "any")
+    components = parameters.components()
+    assert worst_error(accumulate(parameters, x, weights), reference.statistics(x, weights, components)) < TOLERANCE
+    scatter = accumulate_scatter(parameters, x, weights)[2]
+    assert relative_error(scatter, reference.scatter(x, weights, components)) < TOLERANCE
+
+
 def test_ill_conditioned_components_have_the_same_moments(rng):
     # The distance is taken from residuals here, which uses the deviations up: they must be made anew.
     parameters = random_mixture(rng, 2, 5, [2, 3], spread=50.0)

@@ -1,0 +1,30 @@
+"""Rows of a table in the kernels' form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from amofa import _rows
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (8, 1), (16, 5), (1001, 13), (0, 2)])
+def test_rows_are_shifted_scaled_and_transposed(rng, n, d, dtype):
+    table = rng.normal(5, 3, (n, d)).astype(dtype)
+    table.setflags(write=False)
+    center, factor, out = rng.normal(size=d), rng.uniform(0.5, 2, d), np.full((d, n), np.nan)
+    _rows.load(table, center, factor, out)
+    np.testing.assert_array_equal(out, ((table.astype(np.float64) - center) * factor).T)
+
+
+@pytest.mark.parametrize(
+    ("center", "out", "message"),
+    [
+        (2, (3, 4), "center and factor must have one entry per column"),
+        (3, (4, 3), "out must have the shape of the transposed table"),
+    ],
+)
+def test_wrong_shapes_are_refused(center, out, message):
+    with pytest.raises(ValueError, match=message):
+        _rows.load(np.zeros((4, 3)), np.zeros(center), np.ones(3), np.empty(out))
