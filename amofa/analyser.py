@@ -220,8 +220,7 @@ class FactorChoice:
 
     def most_factors(self, count: float, spread: Spread) -> int:
         """So many that each column's regression on them has at least two rows for each coefficient."""
-        d = len(spread.variances)
-        most = min(d - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
+        most = min(len(self.prior.floor) - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
         return max(0, most if self.max_factors is None else min(most, self.max_factors))
 
     def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:

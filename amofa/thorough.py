@@ -28,7 +28,7 @@ _LOCAL_ITERATIONS = 50
 _ROUGH_STEPS, _ROUGH_TOLERANCE = 4, 0.1
 # A start that stays behind the best one by more than so many nats per row of the component is given up, and so is the
 # component if its best start stays behind what is worth a trial by more than that.
-_BEHIND = 1.0
+_BEHIND = 0.3
 # The gain of a local fit bounds that of EM on all rows from below. Splits that fall short by more than so many nats
 # per row are not tried on all rows, nor more than so many that fall short at all.
 _HOPELESS = 0.05
