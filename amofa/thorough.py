@@ -264,10 +264,11 @@ class _Search:
             return _Local(component, -np.inf, None)
         local, whole = found
         starts = self.starts(local, whole)
+        bar = whole.cost + self.worth_a_trial() + _BEHIND * local.total_weight
         for number, max_iter, choose_at in _LOCAL_ROUNDS:
-            fits = self.rough_fits(local, starts[:number], max_iter, choose_at)
+            fits = self.rough_fits(local, starts[:number], max_iter, choose_at, bar)
             starts = [fit.parameters for fit in fits]
-            if not fits or fits[0].cost > whole.cost + self.worth_a_trial() + _BEHIND * local.total_weight:
+            if not fits or fits[0].cost > bar:
                 return _Local(component, -np.inf, None)
         fit = exact_em(local, starts[0], self.problem, self.solver, _LOCAL_ITERATIONS, choose_at=(0,))
         if fit.n_components < 2:
@@ -293,11 +294,10 @@ class _Search:
         return plain + [start for start in layered if any(start.n_factors)]
 
     def rough_fits(
-        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int]
+        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
     ) -> list[Solution]:
-        """Fits of two components by rising cost, one of those that have come to the same."""
+        """Fits of two components by rising cost, one of those that have come to the same; not far above the bar."""
         fits: list[Solution] = []
-        bar = np.inf
         for start in starts:
             fit = exact_em(
                 local, start, self.rough, self.solver, max_iter, choose_at=choose_at, choose_at_end=False, bar=bar
