@@ -220,8 +220,7 @@ class FactorChoice:
 
     def most_factors(self, count: float, spread: Spread) -> int:
         """So many that each column's regression on them has at least two rows for each coefficient."""
-        d = len(spread.variances)
-        most = min(d - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
+        most = min(len(self.prior.floor) - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
         return max(0, most if self.max_factors is None else min(most, self.max_factors))
 
     def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
@@ -235,22 +234,22 @@ class FactorChoice:
         return spread.choose(count, uniquenesses, n_factors, self.most_factors(count, spread), self)
 
     def _solve(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
-        cost, found, loadings, _ = spread.solve(count, uniquenesses, n_factors, self.prior)
-        return Analyser(loadings, found, cost + self.pricing.component(count, loadings, found))
+        cost, found, loadings, spectrum = spread.solve(count, uniquenesses, n_factors, self.prior)
+        log_determinant = float(np.log(found).sum() + _log_excess(spectrum[:n_factors]).sum())
+        return Analyser(loadings, found, cost + self.pricing.component(count, n_factors, log_determinant))
 
     def _best_given_noise(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
         scale = 1.0 / np.sqrt(uniquenesses)
         numbers = self._numbers(count, spread)
         values, vectors = padded_axes(spread.scaled(scale), numbers[-1])
-        gains = self._gains(count, values)
-        trace = float((spread.variances * scale**2).sum())
-        cost = count / 2 * (float(np.log(uniquenesses).sum()) + trace)
-        candidates = []
-        for q in numbers:
-            loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
-            price = self.pricing.component(count, loadings, uniquenesses)
-            candidates.append(Analyser(loadings, uniquenesses, cost - float(gains[:q].sum()) + price))
-        return min(candidates, key=lambda a: a.cost)
+        log_noise, trace = float(np.log(uniquenesses).sum()), float(spread.variances @ scale**2)
+        gains = [0.0, *np.cumsum(self._gains(count, values)).tolist()]
+        log_determinants = [log_noise, *(log_noise + np.cumsum(_log_excess(values))).tolist()]
+        costs = [self.pricing.component(count, q, log_determinants[q]) - gains[q] for q in numbers]
+        best = min(range(len(costs)), key=costs.__getitem__)
+        q = numbers[best]
+        loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
+        return Analyser(loadings, uniquenesses, count / 2 * (log_noise + trace) + costs[best])
 
     def isotropic(self, count: float, spread: Spread, n_factors: int) -> Analyser:
         """With so many factors and one variance for all columns: known from one eigen-decomposition."""
@@ -271,7 +270,8 @@ class FactorChoice:
             uniquenesses = np.full(d, variance)
             cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.isotropic_cost(variance)
             cost -= float(self._gains(count, values[:q] / variance).sum())
-            price = self.pricing.component(count, loadings, uniquenesses)
+            log_determinant = d * np.log(variance) + float(_log_excess(values[:q] / variance).sum())
+            price = self.pricing.component(count, q, log_determinant)
             candidates.append(Analyser(loadings, uniquenesses, cost + price))
         return min(candidates, key=lambda a: a.cost)
 
@@ -297,6 +297,12 @@ class FactorChoice:
         excess = np.maximum(eigenvalues, 1.0)
         gains: FloatArray = count / 2 * (excess - 1.0 - np.log(excess))
         return gains
+
+
+def _log_excess(eigenvalues: FloatArray) -> FloatArray:
+    """What factors with these eigenvalues of the whitened covariance add to log |Sigma|."""
+    logs: FloatArray = np.log(np.maximum(eigenvalues, 1.0))
+    return logs
 
 
 def principal_axes(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -156,7 +156,8 @@ CRITERIA: dict[str, Criterion] = {"mml": message_length, **INFORMATION_CRITERIA}
 # ---- prices of components, for a search that chooses the number of factors of each -----------------------------------
 
 FloatArray = NDArray[np.float64]
-Shape = tuple[float, FloatArray, FloatArray]
+# A component's soft count, number of factors and log |Sigma|.
+Shape = tuple[float, int, float]
 
 
 class Pricing(Protocol):
@@ -166,8 +167,8 @@ class Pricing(Protocol):
     def uses_entropy(self) -> bool:
         """Whether the entropy of the responsibilities is added to the cost."""
 
-    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
-        """Of one component: its soft count, loadings (p, d) and uniquenesses (d,)."""
+    def component(self, count: float, n_factors: int, log_determinant: float) -> float:
+        """Of one component: its soft count, number of factors and log |Sigma|."""
 
     def prices(self, count: float, most: int) -> FloatArray:
         """Of a component by its number of factors, 0 to `most`, without what its mean costs."""
@@ -176,26 +177,12 @@ class Pricing(Protocol):
         """a, b: the mean costs 1/2 max(a - log |Sigma|, b)."""
 
     def mixture(self, components: Sequence[Shape]) -> float:
-        """Of all components, each a soft count, loadings and uniquenesses."""
+        """Of all components, each a soft count, number of factors and log |Sigma|."""
 
 
 def free_loadings(d: int, p: int, n_noise: int) -> int:
     """Free loadings up to rotation, no more than a covariance matrix has entries beyond its uniquenesses."""
     return min(d * p - p * (p - 1) // 2, d * (d + 1) // 2 - n_noise)
-
-
-def log_sum(values: FloatArray) -> float:
-    """Sum of the logs."""
-    # A handful of values, the commonest case by far, is done before numpy has begun.
-    return sum(map(math.log, values.tolist())) if len(values) < 32 else float(np.log(values).sum())
-
-
-def diagonal_of_cholesky(gram: FloatArray) -> FloatArray:
-    """Of the factor of I + G; G is overwritten."""
-    gram.flat[:: len(gram) + 1] += 1.0
-    if len(gram) == 1:
-        return np.asarray(np.sqrt(gram[0]), dtype=np.float64)
-    return np.asarray(np.diagonal(np.linalg.cholesky(gram)), dtype=np.float64)
 
 
 class Evidence:
@@ -218,20 +205,17 @@ class Evidence:
 
     def __init__(self, n_features: int, n: float, noise: str, prior_count: float) -> None:
         self.n_features, self.n, self.noise, self.prior_count = n_features, n, noise, prior_count
+        self.log_n = math.log(n)
         self.n_noise = n_noise_parameters(n_features, noise)
         self.rows = prior_count or 1.0
         self.normaliser = (
             math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)
         )
         free = [free_loadings(n_features, p, self.n_noise) for p in range(n_features + 1)]
-        self.loading_prices = 0.5 * math.log(n) * np.array(free, dtype=np.float64)
+        self.loading_prices = 0.5 * self.log_n * np.array(free, dtype=np.float64)
 
-    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
-        d, p = self.n_features, len(loadings)
-        log_determinant = log_sum(uniquenesses)
-        if p:
-            log_determinant += 2.0 * log_sum(diagonal_of_cholesky((loadings / uniquenesses) @ loadings.T))
-        loading_price = 0.5 * free_loadings(d, p, self.n_noise) * math.log(self.n)
+    def component(self, count: float, n_factors: int, log_determinant: float) -> float:
+        loading_price = 0.5 * free_loadings(self.n_features, n_factors, self.n_noise) * self.log_n
         concentrated, least = self.mean_prices(count)
         return 0.5 * max(concentrated - log_determinant, least) + loading_price + self._fixed_price(count)
 
@@ -240,12 +224,12 @@ class Evidence:
         return prices
 
     def mean_prices(self, count: float) -> tuple[float, float]:
-        return self.n_features * math.log(max(count, 1.0)), self.n_features * math.log(self.n)
+        return self.n_features * math.log(max(count, 1.0)), self.n_features * self.log_n
 
     def _fixed_price(self, count: float) -> float:
         """Of a component's weight and uniquenesses."""
         noise_price = 0.0 if self.noise == "shared" else self._noise_price(count)
-        return noise_price + 0.5 * math.log(self.n)
+        return noise_price + 0.5 * self.log_n
 
     def _noise_price(self, count: float) -> float:
         """By Laplace's method; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
@@ -253,7 +237,7 @@ class Evidence:
         return self.n_noise * max(0.0, price)
 
     def mixture(self, components: Sequence[Shape]) -> float:
-        total = sum(self.component(*shape) for shape in components) - 0.5 * math.log(self.n)
+        total = sum(self.component(*shape) for shape in components) - 0.5 * self.log_n
         return total + self._noise_price(self.n) if self.noise == "shared" else total
 
 
@@ -262,7 +246,7 @@ class Likelihood:
 
     uses_entropy = False
 
-    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
+    def component(self, count: float, n_factors: int, log_determinant: float) -> float:
         return 0.0
 
     def prices(self, count: float, most: int) -> FloatArray:
@@ -293,8 +277,8 @@ class Counted:
         self.criterion, self.n_features, self.n, self.noise = criterion, n_features, n, noise
         self.uses_entropy = criterion(n_features, (0,), n).uses_entropy
 
-    def component(self, count: float, loadings: FloatArray, uniquenesses: FloatArray) -> float:
-        return self._price((len(loadings),), (max(count, 1.0) / self.n,))
+    def component(self, count: float, n_factors: int, log_determinant: float) -> float:
+        return self._price((n_factors,), (max(count, 1.0) / self.n,))
 
     def prices(self, count: float, most: int) -> FloatArray:
         weights = (max(count, 1.0) / self.n,)
@@ -304,7 +288,7 @@ class Counted:
         return -math.inf, 0.0
 
     def mixture(self, components: Sequence[Shape]) -> float:
-        n_factors = tuple(len(loadings) for _, loadings, _ in components)
+        n_factors = tuple(p for _, p, _ in components)
         price = self._price(n_factors, tuple(count / self.n for count, _, _ in components))
         if self.noise == "shared":
             # Beyond those of one component they are not parameters.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -97,12 +98,12 @@ class Solution:
 
 
 class Pass:
-    """One mixture with its work arrays: E-step, moments, M-step."""
+    """One mixture with its work arrays: E-step, moments, M-step, which changes the parameters in place."""
 
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem, solver: Solver) -> None:
         self.samples, self.problem, self.solver = samples, problem, solver
-        self.parameters = parameters.copy()
-        evaluator = Evaluator(self.parameters)
+        self.parameters, self.least_count = parameters, 0.0
+        evaluator = Evaluator(parameters)
         self.iteration = ExactIteration(
             self.parameters.buffer,
             self.parameters.offsets,
@@ -118,8 +119,12 @@ class Pass:
     def expect(self) -> float:
         """E-step. Returns minus the penalised log-likelihood of the parameters, nats."""
         self.samples.expect(self.iteration)
-        self.iteration.finish()
-        return self.iteration.prior_cost() - self.log_likelihood
+        self.least_count = self.iteration.finish()
+        return self.iteration.prior_cost() - self.iteration.log_likelihood
+
+    def log_determinants(self) -> list[float]:
+        """log |Sigma| of each component."""
+        return self.iteration.log_determinants()
 
     @property
     def log_likelihood(self) -> float:
@@ -150,7 +155,7 @@ class WidePass:
 
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem) -> None:
         self.samples, self.problem = samples, problem
-        self.parameters = parameters.copy()
+        self.parameters, self.least_count = parameters, 0.0
         self.log_likelihood = self.entropy = 0.0
         self.counts = np.zeros(parameters.n_components)
         self.means = np.zeros((parameters.n_components, parameters.n_features))
@@ -165,11 +170,15 @@ class WidePass:
             self.entropy -= float((h * np.log(np.where(h > 0, h, 1.0))).sum(axis=0) @ ones)
             self.responsibilities[:, block.rows] = h * ones
         self.counts = self.responsibilities.sum(axis=1)
+        self.least_count = float(self.counts.min())
         sums = sum(
             self.responsibilities[:, i : i + x.shape[1]] @ x.T for i, x in _offsets(x for x, _ in self.samples.chunks())
         )
         self.means = np.asarray(sums / np.where(self.counts > 0, self.counts, 1.0)[:, None])
         return self.problem.prior_cost(self.parameters) - self.log_likelihood
+
+    def log_determinants(self) -> list[float]:
+        return [log_determinant(c.loadings, c.uniquenesses) for c in self.parameters.components()]
 
     def maximize(self) -> None:
         total = float(self.counts.sum())
@@ -201,6 +210,12 @@ class WidePass:
             share = np.sqrt(h[rows] / count) if count > 0 else h[rows]
             panels.append(Panel(share[:, None] * (x[:, rows].T - mean)))
         return panels
+
+
+def log_determinant(loadings: FloatArray, uniquenesses: FloatArray) -> float:
+    """log |Sigma| of a factor analyser, by the determinant lemma."""
+    capacitance = np.eye(len(loadings)) + (loadings / uniquenesses) @ loadings.T
+    return float(np.log(uniquenesses).sum() + np.linalg.slogdet(capacitance)[1])
 
 
 AnyPass = Pass | WidePass
@@ -236,7 +251,7 @@ def price(state: AnyPass) -> float:
     """What the parameters of a pass cost beyond the penalised log-likelihood, nats; the entropy where it counts."""
     pricing = state.problem.pricing
     counts = (state.parameters.weights * state.samples.total_weight).tolist()
-    shapes = [(n, c.loadings, c.uniquenesses) for n, c in zip(counts, state.parameters.components(), strict=True)]
+    shapes = list(zip(counts, state.parameters.n_factors, state.log_determinants(), strict=True))
     return pricing.mixture(shapes) + (state.entropy if pricing.uses_entropy else 0.0) - state.samples.log_jacobian
 
 
@@ -289,16 +304,15 @@ def exact_em(
         Components with too few rows are gone.
     """
     tolerance = problem.tol * samples.total_weight
-    state = make_pass(samples, start, problem, solver)
+    state = make_pass(samples, start.copy(), problem, solver)
     previous = gain = np.inf
     settled, rounds = False, 0
     # While numbers of factors stay the price hardly changes.
     beyond: float | None = None
     for iteration in range(max_iter):
         penalised = state.expect()
-        weakest = int(np.argmin(state.counts))
-        if problem.annihilates and len(state.counts) > 1 and state.counts[weakest] < LEAST_ROWS:
-            state = make_pass(samples, state.parameters.without(weakest), problem, solver)
+        if problem.annihilates and state.least_count < LEAST_ROWS and state.parameters.n_components > 1:
+            state = make_pass(samples, state.parameters.without(int(np.argmin(state.counts))), problem, solver)
             previous = gain = np.inf
             beyond = None
             continue
@@ -329,7 +343,7 @@ def exact_em(
 
 def _gain_left(gain: float, earlier: float) -> float:
     """What EM would still gain if it went on at the rate of its last two steps (Aitken)."""
-    if not np.isfinite(earlier):
-        return np.inf
+    if not math.isfinite(earlier):
+        return math.inf
     rate = min(max(gain / earlier, 0.0), _SLOWEST_RATE) if earlier > 0 else 0.0
     return gain * max(rate / (1.0 - rate), 0.5) if gain > 0 else 0.0

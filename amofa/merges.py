@@ -69,7 +69,9 @@ def component_cost(count: float, spread: Spread, component: Component, problem: 
     trace = float((spread.variances / noise).sum()) - spread.explained(np.linalg.solve(factor, scaled))
     log_determinant = float(np.log(noise).sum() + 2 * np.log(np.diagonal(factor)).sum())
     prior = 0.0 if problem.noise == "shared" else problem.prior_cost(Parameters.from_components([component]))
-    return count / 2 * (log_determinant + trace) + problem.pricing.component(count, loadings, noise) + prior
+    return (
+        count / 2 * (log_determinant + trace) + problem.pricing.component(count, len(loadings), log_determinant) + prior
+    )
 
 
 def _x_log_x(values: FloatArray) -> float:

@@ -28,7 +28,7 @@ _LOCAL_ITERATIONS = 50
 _ROUGH_STEPS, _ROUGH_TOLERANCE = 4, 0.1
 # A start that stays behind the best one by more than so many nats per row of the component is given up, and so is the
 # component if its best start stays behind what is worth a trial by more than that.
-_BEHIND = 1.0
+_BEHIND = 0.3
 # The gain of a local fit bounds that of EM on all rows from below. Splits that fall short by more than so many nats
 # per row are not tried on all rows, nor more than so many that fall short at all.
 _HOPELESS = 0.05
@@ -265,10 +265,11 @@ class _Search:
             return _Local(component, -np.inf, None)
         local, whole = found
         starts = self.starts(local, whole)
+        bar = whole.cost + self.worth_a_trial() + _BEHIND * local.total_weight
         for number, max_iter, choose_at in _LOCAL_ROUNDS:
-            fits = self.rough_fits(local, starts[:number], max_iter, choose_at)
+            fits = self.rough_fits(local, starts[:number], max_iter, choose_at, bar)
             starts = [fit.parameters for fit in fits]
-            if not fits or fits[0].cost > whole.cost + self.worth_a_trial() + _BEHIND * local.total_weight:
+            if not fits or fits[0].cost > bar:
                 return _Local(component, -np.inf, None)
         fit = exact_em(local, starts[0], self.problem, self.solver, _LOCAL_ITERATIONS, choose_at=(0,))
         if fit.n_components < 2:
@@ -294,11 +295,10 @@ class _Search:
         return plain + [start for start in layered if any(start.n_factors)]
 
     def rough_fits(
-        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int]
+        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
     ) -> list[Solution]:
-        """Fits of two components by rising cost, one of those that have come to the same."""
+        """Fits of two components by rising cost, one of those that have come to the same; not far above the bar."""
         fits: list[Solution] = []
-        bar = np.inf
         for start in starts:
             fit = exact_em(
                 local, start, self.rough, self.solver, max_iter, choose_at=choose_at, choose_at_end=False, bar=bar

@@ -1,6 +1,6 @@
 """One EM iteration in which each factor analyser is maximised exactly from its scatter matrix, only labels missing."""
 
-from libc.math cimport exp, fabs, isfinite, log, sqrt, tanh
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt, tanh
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -80,7 +80,7 @@ cdef class ExactIteration:
         int noise,
         bint with_entropy=False,
     ):
-        cdef Py_ssize_t d = floor.shape[0], K = offsets.shape[0] - 1
+        cdef Py_ssize_t d = floor.shape[0], K = offsets.shape[0] - 1, most = 0, k
         self.mixture = checked_mixture(prepared, offsets, d)
         check_parameters(&self.mixture, parameters)
         check_work(&self.mixture, scratch)
@@ -92,8 +92,12 @@ cdef class ExactIteration:
         self.soft_counts, self.means, self.covariances = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
         self.counts, self.first, self.scatter = self.soft_counts, self.means, self.covariances
         self.work = np.empty(d * d + d + eigen_work(d))
-        shared = noise == SHARED
-        self.solver = Solver(d, K if shared else 1, offsets[K] if shared else max(np.diff(offsets), default=0))
+        if noise == SHARED:
+            self.solver = Solver(d, K, offsets[K])
+        else:
+            for k in range(K):
+                most = max(most, offsets[k + 1] - offsets[k])
+            self.solver = Solver(d, 1, most)
         self.values = view_parameters(K, d, &parameters[0])
         self.block = view_scratch(&self.mixture, &scratch[0])
         self.sums.log_likelihood, self.sums.entropy = &self.log_likelihood, &self.entropy
@@ -125,13 +129,20 @@ cdef class ExactIteration:
             accumulate_scatter_rows(n, &x[0, 0], n, w, self.with_entropy, &self.mixture, &self.block, &self.sums)
 
     def finish(self):
-        """Turn the sums into moments: `means`, and `covariances` about them, whole matrices."""
+        """Turn the sums into moments: `means`, and `covariances` about them, whole matrices.
+
+        Returns
+        -------
+        float
+            The smallest soft count.
+        """
         cdef Py_ssize_t d = self.mixture.n_features, i, j, k
-        cdef double inverse
+        cdef double inverse, least = INFINITY
         cdef double *shift
         cdef double *s
         with nogil:
             for k in range(self.mixture.n_components):
+                least = min(least, self.counts[k])
                 inverse = 1.0 / self.counts[k] if self.counts[k] > 0.0 else 0.0
                 shift, s = self.sums.first + k * d, self.sums.scatter + k * d * d
                 for i in range(d):
@@ -141,6 +152,23 @@ cdef class ExactIteration:
                         s[j * d + i] = s[i * d + j]
                 for i in range(d):
                     shift[i] += self.mixture.means[k * d + i]
+        return least
+
+    def log_determinants(self):
+        """Logarithms of the determinants of the components' covariance matrices, a list."""
+        cdef Py_ssize_t d = self.mixture.n_features, j, k, p
+        cdef const double *cholesky = self.mixture.choleskys
+        cdef double total
+        found = []
+        for k in range(self.mixture.n_components):
+            p, total = self.mixture.offsets[k + 1] - self.mixture.offsets[k], 0.0
+            for j in range(d):
+                total -= log(self.mixture.inverse_uniquenesses[k * d + j])
+            for j in range(p):
+                total += 2.0 * log(cholesky[j * p + j])
+            cholesky += p * p
+            found.append(total)
+        return found
 
     def maximize(self, Py_ssize_t max_steps=1):
         """M-step after `finish`: weights and means, and loadings and uniquenesses by at most so many Newton steps.

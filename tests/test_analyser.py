@@ -384,7 +384,7 @@ def test_cost_of_the_choice(rng, noise):
     best = choice.best(n, Covariance(s, Solver(d)), psi, 0)
     sigma = best.loadings.T @ best.loadings + np.diag(best.uniquenesses)
     expected = n / 2 * (np.linalg.slogdet(sigma)[1] + np.trace(np.linalg.solve(sigma, s)))
-    expected += choice.pricing.component(n, best.loadings, best.uniquenesses)
+    expected += choice.pricing.component(n, best.n_factors, np.linalg.slogdet(sigma)[1])
     if noise == "component":
         expected += choice.prior.cost(best.uniquenesses)
     if noise == "isotropic":
@@ -401,7 +401,8 @@ def test_isotropic_and_given_numbers_are_at_the_minimum(rng, noise, q):
         s = size * sample_covariance(rng, factor_model(rng, noise, d, 3)[0], 20)
         choice = priced(d, 100, noise, n_factors=q)
         best = choice.best(n, Covariance(s, Solver(d)), np.ones(d), q)
-        price = choice.pricing.component(n, best.loadings, best.uniquenesses)
+        sigma = best.loadings.T @ best.loadings + np.diag(best.uniquenesses)
+        price = choice.pricing.component(n, q, np.linalg.slogdet(sigma)[1])
         arguments = {
             "counts": np.array([n]), "covariances": s[None], "offsets": [0, q], "prior_count": 0.0, "prior_scale": 1.0
         }  # fmt: skip

@@ -168,7 +168,11 @@ KINDS = ["component", "shared", "isotropic"]
 
 
 def shapes_of(parameters, n):
-    return [(c.weight * n, c.loadings, c.uniquenesses) for c in parameters.components()]
+    return [(c.weight * n, len(c.loadings), log_determinant(c)) for c in parameters.components()]
+
+
+def log_determinant(component):
+    return float(np.linalg.slogdet(covariance(component))[1])
 
 
 @pytest.mark.parametrize(
@@ -197,13 +201,13 @@ def dense_uniqueness_price(count, rows):
     return max(0.0, math.log(area) + 0.5 * math.log(curvature / (2 * math.pi)))
 
 
-def dense_evidence(shapes, n, noise, rows):
+def dense_evidence(mixture, n, noise, rows):
     """The prices, term by term, from covariance matrices."""
-    total = 0.5 * (len(shapes) - 1) * math.log(n)
-    for count, loadings, uniquenesses in shapes:
-        p, d = loadings.shape
-        log_determinant = np.linalg.slogdet(count * np.linalg.inv(loadings.T @ loadings + np.diag(uniquenesses)))[1]
-        total += 0.5 * max(log_determinant, d * math.log(n))
+    total = 0.5 * (len(mixture) - 1) * math.log(n)
+    for count, component in mixture:
+        p, d = component.loadings.shape
+        precision = count * np.linalg.inv(covariance(component))
+        total += 0.5 * max(np.linalg.slogdet(precision)[1], d * math.log(n))
         entries = d * (d + 1) / 2 - (1 if noise == "isotropic" else d)
         total += 0.5 * min(d * p - p * (p - 1) / 2, entries) * math.log(n)
         total += {"component": d, "isotropic": 1, "shared": 0}[noise] * dense_uniqueness_price(count, rows)
@@ -225,7 +229,8 @@ def test_evidence_is_the_dense_one(rng, d, factors, noise, prior_count):
             parameters.uniquenesses[:] = parameters.uniquenesses[:, [0]]
         shapes = shapes_of(parameters, n)
         evidence = Evidence(d, n, noise, prior_count)
-        expected = dense_evidence(shapes, n, noise, prior_count or 1.0)
+        mixture = [(c.weight * n, c) for c in parameters.components()]
+        expected = dense_evidence(mixture, n, noise, prior_count or 1.0)
         assert evidence.mixture(shapes) == pytest.approx(expected, rel=1e-5)
         separate = sum(evidence.component(*shape) for shape in shapes) - 0.5 * math.log(n)
         if noise != "shared":
@@ -241,14 +246,13 @@ def test_means_and_loadings_cost_at_least_what_they_cost_in_bic(rng, p, noise):
     for size in (1e-4, 1.0, 1e4):
         for share in (0.01, 0.5, 1.0):
             c = random_mixture(rng, 1, d, p).component(0)
-            assert evidence.component(share * n, math.sqrt(size) * c.loadings, size * c.uniquenesses) > least * (
-                1 - 1e-12
-            )
+            price = evidence.component(share * n, p, log_determinant(c) + d * math.log(size))
+            assert price > least * (1 - 1e-12)
 
 
 def test_evidence_of_a_component_by_hand(rng):
     # One column, one row's variance: 100 rows; the mean costs 1/2 log(100 / .25), the uniqueness is worth 4 prior rows.
-    price = Evidence(1, 100.0, "component", 4.0).component(100.0, np.zeros((0, 1)), np.array([0.25]))
+    price = Evidence(1, 100.0, "component", 4.0).component(100.0, 0, math.log(0.25))
     # The prior 1 / cosh(x/2)^4 integrates to 8/3; the curvature is 100/2 + 1.
     uniqueness = math.log(8 / 3) + 0.5 * math.log(51 / (2 * math.pi))
     assert price == pytest.approx(0.5 * math.log(400) + uniqueness + 0.5 * math.log(100), rel=1e-13)
@@ -258,11 +262,10 @@ def test_evidence_of_a_component_by_hand(rng):
 def test_a_narrower_component_costs_more(rng, noise):
     evidence = Evidence(5, 100.0, noise, 4.0)
     c = random_mixture(rng, 1, 5, 2).component(0)
-    prices = [evidence.component(50.0, math.sqrt(s) * c.loadings, s * c.uniquenesses) for s in (1e-6, 1e-4, 1e-2)]
+    prices = [evidence.component(50.0, 2, log_determinant(c) + 5 * math.log(s)) for s in (1e-6, 1e-4, 1e-2)]
     # A determinant of 1e10 more for each step.
     assert prices[0] - prices[1] == pytest.approx(5 * math.log(100) / 2, rel=1e-12)
     assert prices[1] - prices[2] == pytest.approx(5 * math.log(100) / 2, rel=1e-12)
-    assert np.linalg.det(covariance(c)) > 0
 
 
 @pytest.mark.parametrize("noise", KINDS)
@@ -281,17 +284,16 @@ def test_prices_by_number_of_factors_and_determinant(rng, noise, count):
         assert prices.shape == (d,)
         # The mean's price is at its least, or not.
         for p, size in ((0, 1.0), (2, 1.0), (5, 1e-3), (0, 1e-3)):
-            loadings, noises = size * rng.normal(size=(p, d)), size**2 * rng.uniform(0.5, 1.5, d)
-            log_determinant = np.linalg.slogdet(loadings.T @ loadings + np.diag(noises))[1]
-            expected = prices[p] + max(concentrated - log_determinant, least) / 2
-            assert pricing.component(count, loadings, noises) == pytest.approx(expected, rel=1e-11)
+            found = log_determinant(random_mixture(rng, 1, d, p).component(0)) + 2 * d * math.log(size)
+            expected = prices[p] + max(concentrated - found, least) / 2
+            assert pricing.component(count, p, found) == pytest.approx(expected, rel=1e-11)
 
 
 @pytest.mark.parametrize("noise", KINDS)
 def test_components_of_hardly_any_rows_have_a_finite_price(noise):
     for pricing in (Evidence(3, 50.0, noise, 4.0), Counted(message_length, 3, 50.0, noise)):
         for count in (0.0, 1e-300, 0.5):
-            assert math.isfinite(pricing.component(count, np.zeros((1, 3)), np.ones(3)))
+            assert math.isfinite(pricing.component(count, 1, 0.0))
 
 
 @pytest.mark.parametrize("name", sorted(CRITERIA))

@@ -84,6 +84,16 @@ def test_moments_are_the_dense_ones(rng, K, d, factors, n, weighted):
     assert (iteration.entropy > 0) == (K > 1)
 
 
+def test_smallest_count_and_determinants(rng):
+    parameters = random_mixture(rng, 3, 4, [1, 0, 6])
+    iteration = bind(parameters)
+    x = random_rows(rng, parameters, 50)
+    iteration.accumulate(np.ascontiguousarray(x.T), None)
+    assert iteration.finish() == iteration.soft_counts.min()
+    covariances = [c.loadings.T @ c.loadings + np.diag(c.uniquenesses) for c in parameters.components()]
+    np.testing.assert_allclose(iteration.log_determinants(), np.linalg.slogdet(covariances)[1], rtol=1e-11, atol=1e-11)
+
+
 def test_rows_may_come_in_pieces(rng):
     parameters = random_mixture(rng, 3, 4, [1, 0, 2])
     x, w = random_rows(rng, parameters, 500), rng.uniform(0.5, 2, 500)
@@ -372,7 +382,8 @@ def test_em_converges_and_says_what_it_found(clear, noise):
     assert found.log_likelihood == pytest.approx(reference.log_likelihood(x, None, mixture), rel=1e-12)
     h = reference.responsibilities(x, mixture)
     assert relative_error(found.counts, h.sum(axis=0)) < 1e-11
-    shapes = [(c.weight * len(x), c.loadings, c.uniquenesses) for c in mixture]
+    log_determinants = [np.linalg.slogdet(c.loadings.T @ c.loadings + np.diag(c.uniquenesses))[1] for c in mixture]
+    shapes = [(c.weight * len(x), len(c.loadings), s) for c, s in zip(mixture, log_determinants, strict=True)]
     expected = problem.prior_cost(found.parameters) - found.log_likelihood + problem.pricing.mixture(shapes)
     assert found.cost == pytest.approx(expected, rel=1e-12)
     np.testing.assert_array_equal(np.argmax(h, axis=1), labels)

@@ -276,7 +276,11 @@ def cost_of(model, x, criterion, noise, prior_rows):
     cost += prior_rows * np.log(np.cosh(np.log(terms) / 2)).sum()
     if criterion == "evidence":
         shapes = [
-            (w * n, loadings.T / scale, psi)
+            (
+                w * n,
+                loadings.shape[1],
+                np.linalg.slogdet((loadings @ loadings.T) / np.outer(scale, scale) + np.diag(psi))[1],
+            )
             for w, loadings, psi in zip(model.weights.tolist(), model.loadings, noise_in_units, strict=True)
         ]
         return cost + Evidence(d, n, noise, prior_rows).mixture(shapes)
