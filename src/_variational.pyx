@@ -157,7 +157,6 @@ cdef int update_loadings(
     """Factors, then loadings and mean of component k, and the squared residuals that are expected of each column."""
     cdef Py_ssize_t q = old.q, d = old.d, p = old.n_live[k], b, i, j
     cdef const double *noise = old.noise + k * d
-    cdef const double *loadings = old.loadings + k * q * d
     cdef const double *rates = old.rates + k * q
     cdef double *cross = scratch             # (p, d)  E[x y'], later in the basis
     cdef double *scores = cross + q * d      # (p, d)
@@ -353,7 +352,7 @@ cdef void sum_covariances(
 cdef void turn_covariance(
     Py_ssize_t q, Py_ssize_t p, const double *sums, const double *turn, double *work, double *result,
 ) noexcept nogil:
-    """Second moments (1 + p, 1 + p) of mean and loadings, the latter in another basis, as the first of (1 + q, 1 + q)."""
+    """Second moments of mean and loadings, the latter in another basis: (1 + p, 1 + p) of (1 + q, 1 + q) entries."""
     cdef Py_ssize_t i, n = 1 + q
     memset(result, 0, n * n * sizeof(double))
     result[0] = sums[0]
