@@ -197,9 +197,8 @@ class _Search:
             REFINEMENT * problem.max_iter,
             choose_at_end=not given,
         )
-        # With the same numbers of factors the parameters are better, even if their price has risen.
-        same = refined.parameters.n_factors == self.current.parameters.n_factors
-        accepted = same or bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
+        # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
+        accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
         self.watch.see("refine", -1, refined, accepted=accepted)
         if accepted:
             self.current = refined

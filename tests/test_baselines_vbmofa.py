@@ -165,6 +165,37 @@ def test_bound_is_the_plain_one(rows, begun):
     assert plain_bound(rows, updated, G, A, shifted) < bound
 
 
+@pytest.mark.parametrize(("n", "d", "q"), [(30, 1, 0), (30, 1, 1), (30, 4, 0), (30, 3, 5), (1, 3, 2), (8, 20, 4)])
+def test_shapes_at_the_edge_are_the_plain_ones(rng, n, d, q):
+    """No factors, more factors than columns, one column, one row; the parts of the bound are the whole."""
+    X, R = rng.normal(size=(n, d)), np.ones((n, 1))
+    moments = moments_of(X, R)
+    noise = np.full((1, d), 0.5)
+    axes = np.linspace(2.0, 3.0, q)[None], rng.normal(size=(1, q, d))
+    posterior = variational.start(moments, noise, axes, np.zeros(d), np.ones(d))
+    posterior = variational.update(posterior, moments, np.full(d, 1e-4), noise_step=0.0)
+    G, A, _, _ = plain_update(posterior, moments)
+    updated = variational.update(posterior, moments, np.full(d, 1e-4), noise_step=0.0)
+    np.testing.assert_allclose(updated.means, A[:, :, 0], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(updated.mean_variances, G[:, :, 0, 0], rtol=1e-9)
+    np.testing.assert_allclose(updated.log_determinants, np.linalg.slogdet(G)[1].sum(axis=1), rtol=1e-9)
+    second = G[0, :, 1:, 1:].sum(axis=0) + A[0, :, 1:].T @ A[0, :, 1:]
+    np.testing.assert_allclose(updated.rates[0], 1 + np.linalg.eigvalsh(second)[::-1] / 2, rtol=1e-9)
+    _, bound = _births.Rows(Samples(X)).expect(updated)
+    constant = -0.5 * n * d * np.log(2 * np.pi)
+    assert variational.bound_of_moments(updated, moments) + constant == pytest.approx(bound, rel=1e-10)
+
+
+def test_kernel_names_shapes_that_do_not_fit(begun):
+    posterior, moments = begun
+    with pytest.raises(ValueError, match="shapes that do not fit"):
+        variational.update(replace(posterior, center=np.zeros(4)), moments, np.full(5, 1e-4))
+    with pytest.raises(ValueError, match="the moments must be those"):
+        variational.update(posterior, moments_of(np.ones((3, 4)), np.full((3, 2), 0.5)), np.full(5, 1e-4))
+    with pytest.raises(FloatingPointError, match="not finite"):
+        variational.update(posterior, replace(moments, covariances=moments.covariances * np.nan), np.full(5, 1e-4))
+
+
 def test_bound_without_spread_is_that_of_the_prior():
     """Where Q of loadings and precisions is the prior, and there are no rows, nothing is to be paid."""
     d, q = 4, 3

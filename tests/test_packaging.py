@@ -31,6 +31,7 @@ FLOORS = (
         "_em",
         "_analyser",
         "_exact",
+        "_variational",
         "_version",
         "warnings",
         "threads",

@@ -29,9 +29,9 @@ _LEAST_ROWS = 1.0
 # bound rises: the noise is what converges slowest.
 _GROWTH, _LONGEST = 1.5, 20.0
 # A trial can be given up after so many sweeps, where so many more like the last would not do.
-_PATIENCE, _SLOWEST = 40, 160
+_PATIENCE, _SLOWEST = 20, 160
 # The chosen fit goes on to this share of the tolerance, for up to so many times max_iter sweeps.
-_FINER, REFINEMENT = 0.01, 20
+_FINER, REFINEMENT = 0.1, 20
 # Columns are looked at, whether they can go, every so many sweeps, and before a fit ends.
 _PRUNING_PERIOD = 10
 # At a start these shares of the noise are tried: it comes from a model that explained less.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
+from amofa import _variational
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Moments
 
@@ -107,7 +108,7 @@ def start(
     values, vectors = axes
     q = values.shape[1]
     size = np.sqrt(np.maximum(values - 1.0, _LEAST_SIGNAL))
-    loadings = vectors * size[:, :, None] * np.sqrt(noise)[:, None, :]
+    loadings = np.ascontiguousarray(vectors * size[:, :, None] * np.sqrt(noise)[:, None, :])
     return Posterior(
         n_live=np.full(K, q, dtype=np.intp),
         means=moments.means.copy(),
@@ -141,55 +142,23 @@ def effective_mixture(posterior: Posterior) -> Parameters:
     """
     K, q, d = posterior.loadings.shape
     parameters = Parameters(d, (q,) * K)
-    lower = np.asarray(np.linalg.cholesky(_inner(posterior)), dtype=np.float64)
-    g = posterior.weighted[:, 1:, 0]
-    both = np.linalg.solve(lower, np.concatenate([posterior.loadings, g[:, :, None]], axis=2))
-    loadings, g = both[:, :, :-1], both[:, :, -1]
+    means, loadings, log_weights = _effective(posterior)
     parameters.loadings[:] = loadings.reshape(K * q, d)
-    parameters.means[:] = posterior.means - np.einsum("kqd,kq->kd", loadings, g)
+    parameters.means[:] = means
     parameters.uniquenesses[:] = posterior.noise
-    parameters.weights[:] = np.exp(_log_weights(posterior, lower, g))
+    parameters.weights[:] = np.exp(log_weights)
     return parameters
 
 
-def _inner(posterior: Posterior) -> FloatArray:
-    """M = I + sum_r G_r[x, x] / noise_r, (K, q, q)."""
-    inner: FloatArray = posterior.weighted[:, 1:, 1:] + np.eye(posterior.loadings.shape[1])
-    return inner
-
-
-def _log_weights(posterior: Posterior, lower: FloatArray, g: FloatArray) -> FloatArray:
+def _effective(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means, loadings and log weights of the effective mixture."""
     u = posterior.dirichlet
-    lost = posterior.weighted[:, 0, 0] - np.einsum("kq,kq->k", g, g)
-    lost += 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-    result: FloatArray = digamma(u) - digamma(u.sum()) - 0.5 * lost
-    return result
+    means, loadings, log_factors = np.empty_like(posterior.means), np.empty_like(posterior.loadings), np.empty(len(u))
+    _variational.effective_mixture(posterior, means, loadings, log_factors)
+    return means, loadings, digamma(u) - digamma(u.sum()) + log_factors
 
 
 # ---- updates ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FactorMoments:
-    """Moments of Q(factors), per unit of responsibility; y are rows about the weighted mean of their component."""
-
-    first: FloatArray  # (K, q) E[x]
-    second: FloatArray  # (K, q, q) E[x x']
-    cross: FloatArray  # (K, q, d) E[x y']
-
-
-def factor_moments(posterior: Posterior, moments: Moments) -> FactorMoments:
-    """Update Q(factors). The covariance of a row's mean and loadings counts, which is often left out."""
-    weighted_loadings = posterior.loadings / posterior.noise[:, None, :]
-    precision = _inner(posterior) + weighted_loadings @ posterior.loadings.swapaxes(1, 2)
-    covariance = np.linalg.inv(precision)
-    scores = covariance @ weighted_loadings
-    difference = moments.means - posterior.means
-    first = np.einsum("kqd,kd->kq", scores, difference)
-    first -= np.einsum("kqr,kr->kq", covariance, posterior.weighted[:, 1:, 0])
-    cross = scores @ moments.covariances
-    second = covariance + cross @ scores.swapaxes(1, 2) + first[:, :, None] * first[:, None, :]
-    return FactorMoments(first, second, cross)
 
 
 def update(
@@ -206,121 +175,34 @@ def update(
     nu^-1/2 C nu^-1/2 serves all rows: the cost is O(K (q^3 + d q^2 + d^2 q)) where d inversions would take
     O(K d q^3). A column that is switched off has the prior variance 0 and stays so by itself.
     """
-    d = posterior.means.shape[1]
-    factors = factor_moments(posterior, moments)
-    count = moments.soft_counts[:, None]
-    deviation = np.where(posterior.live, np.sqrt(posterior.rates / posterior.shape), 0.0)
-    # In this basis the second moments of the factors are diagonal, and the prior precision is 1.
-    scaled = (count * deviation)[:, :, None] * factors.second * deviation[:, None, :]
-    values, vectors = np.linalg.eigh(scaled)
-    values = np.maximum(values, 0.0)
-    basis = deviation[:, :, None] * vectors
-    first = np.einsum("kqb,kq->kb", basis, factors.first) * count
-    cross = (basis.swapaxes(1, 2) @ factors.cross) * count[:, :, None]
-
-    precision = 1.0 / posterior.noise
-    by_row = precision[:, None, :]
-    shrunk = 1.0 / (1.0 + values[:, :, None] * by_row)  # (K, q, d)
-    coupling = first[:, :, None] * shrunk
-    # Conditional precision of a row's mean given nothing of its loadings: the Schur complement.
-    total = count * precision - precision**2 * np.einsum("kq,kqd->kd", first, coupling)
-    mean_variances = 1.0 / (1.0 / posterior.spread + np.maximum(total, 0.0))
-    pull = (posterior.center - moments.means) / posterior.spread
-    step = mean_variances * (pull - precision**2 * np.einsum("kqd,kqd->kd", coupling, cross))
-    loadings = by_row * shrunk * (cross - first[:, :, None] * step[:, None, :])
-
-    # Sums of G_r over rows need the noise, which needs G_r: the noise comes first.
-    noise = posterior.noise
-    if noise_step > 0.0:
-        best = _squares(moments, values, first, cross, shrunk, coupling, precision, mean_variances, step, loadings)
-        best = best.sum(axis=0) / count.sum() if shares_noise else best / count
-        noise = np.maximum(noise * (np.maximum(best, floor) / noise) ** noise_step, floor)
-    weighted = _sum_of_covariances(shrunk, coupling, precision, mean_variances, 1.0 / noise)
-    plain = _sum_of_covariances(shrunk, coupling, precision, mean_variances, np.ones_like(noise))
-    log_determinants = np.log(mean_variances).sum(axis=1) + np.log(shrunk).sum(axis=(1, 2))
-    log_determinants += 2.0 * d * np.log(np.where(posterior.live, deviation, 1.0)).sum(axis=1)
-
-    means = moments.means + step
-    turned, rates = _principal_basis(basis, plain, loadings)
-    center, spread = posterior.center, posterior.spread
-    if posterior.n_components > 1:
-        center = means.mean(axis=0)
-        spread = (mean_variances + (means - center) ** 2).mean(axis=0)
-    return Posterior(
+    K, q, d = posterior.loadings.shape
+    updated = Posterior(
         n_live=posterior.n_live,
-        means=means,
-        loadings=turned @ loadings,
-        mean_variances=mean_variances,
-        weighted=_turned(weighted, turned),
-        plain=_turned(plain, turned),
-        log_determinants=log_determinants,
-        rates=rates,
-        dirichlet=ALPHA / posterior.n_components + moments.soft_counts,
-        noise=noise,
-        center=center,
-        spread=spread,
+        means=np.empty((K, d)),
+        loadings=np.empty((K, q, d)),
+        mean_variances=np.empty((K, d)),
+        weighted=np.empty((K, 1 + q, 1 + q)),
+        plain=np.empty((K, 1 + q, 1 + q)),
+        log_determinants=np.empty(K),
+        rates=np.empty((K, q)),
+        dirichlet=ALPHA / K + moments.soft_counts,
+        noise=np.empty((K, d)),
+        center=np.empty(d),
+        spread=np.empty(d),
     )
-
-
-def _squares(
-    moments: Moments,
-    values: FloatArray,
-    first: FloatArray,
-    cross: FloatArray,
-    shrunk: FloatArray,
-    coupling: FloatArray,
-    precision: FloatArray,
-    mean_variances: FloatArray,
-    step: FloatArray,
-    loadings: FloatArray,
-) -> FloatArray:
-    """Expected squared residuals of each component and column, summed over rows, (K, d)."""
-    count = moments.soft_counts
-    squares = count[:, None] * (np.diagonal(moments.covariances, axis1=1, axis2=2) + step**2)
-    explained = cross - first[:, :, None] * step[:, None, :]
-    squares -= 2.0 * np.einsum("kqd,kqd->kd", loadings, explained)
-    squares += np.einsum("kq,kqd->kd", values, loadings**2 + shrunk)
-    # tr(G_r C) of the part of G_r that comes from the mean.
-    uncertain = count[:, None] - 2.0 * precision * np.einsum("kq,kqd->kd", first, coupling)
-    uncertain += precision**2 * np.einsum("kq,kqd->kd", values, coupling**2)
-    squares += mean_variances * uncertain
-    return np.asarray(squares, dtype=np.float64)
-
-
-def _sum_of_covariances(
-    shrunk: FloatArray, coupling: FloatArray, precision: FloatArray, mean_variances: FloatArray, row_weights: FloatArray
-) -> FloatArray:
-    """sum_r row_weights_r G_r, (K, 1 + q, 1 + q), in the basis of the update."""
-    K, q, _ = shrunk.shape
-    of_means = row_weights * mean_variances
-    pulled = precision[:, None, :] * coupling
-    result = np.empty((K, 1 + q, 1 + q))
-    result[:, 0, 0] = of_means.sum(axis=1)
-    result[:, 1:, 0] = result[:, 0, 1:] = -np.einsum("kqd,kd->kq", pulled, of_means)
-    result[:, 1:, 1:] = (pulled * of_means[:, None, :]) @ pulled.swapaxes(1, 2)
-    result[:, np.arange(1, 1 + q), np.arange(1, 1 + q)] += np.einsum("kqd,kd->kq", shrunk, row_weights)
-    return result
-
-
-def _principal_basis(basis: FloatArray, plain: FloatArray, loadings: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """From the basis of the update to that in which E[Lambda' Lambda] is diagonal and falling, and the new rates.
-
-    A rotation of the factors changes nothing else in the bound than the logs of the rates, and of all rotations this
-    one makes their sum the least (the eigenvalues of a matrix majorise its diagonal): columns differ as much as they
-    can, and those that are not needed go. Without it columns stay on for thousands of sweeps.
-    """
-    second = basis @ (plain[:, 1:, 1:] + loadings @ loadings.swapaxes(1, 2)) @ basis.swapaxes(1, 2)
-    values, vectors = np.linalg.eigh(second)
-    turned = vectors[:, :, ::-1].swapaxes(1, 2) @ basis
-    return turned, RATE + 0.5 * np.maximum(values[:, ::-1], 0.0)
-
-
-def _turned(covariance: FloatArray, basis: FloatArray) -> FloatArray:
-    """Second moments of (mean, loadings) with the loadings in another basis."""
-    result = covariance.copy()
-    result[:, 1:, 0] = result[:, 0, 1:] = np.einsum("kqb,kb->kq", basis, covariance[:, 1:, 0])
-    result[:, 1:, 1:] = basis @ covariance[:, 1:, 1:] @ basis.swapaxes(1, 2)
-    return result
+    _variational.update(
+        posterior,
+        moments.soft_counts,
+        moments.means,
+        moments.covariances,
+        floor,
+        posterior.shape,
+        RATE,
+        noise_step,
+        shares_noise,
+        updated,
+    )
+    return updated
 
 
 # ---- the bound -------------------------------------------------------------------------------------------------------
@@ -339,39 +221,22 @@ def _weights_divergence(u: FloatArray) -> float:
 
 def _component_divergences(posterior: Posterior) -> FloatArray:
     """KL(Q || prior) of loadings, means and precisions of each component, nats, (K,)."""
-    d = posterior.means.shape[1]
-    shape, rates = posterior.shape, posterior.rates
-    of_means = np.log(posterior.spread) - 1.0
-    of_means = of_means + (posterior.mean_variances + (posterior.means - posterior.center) ** 2) / posterior.spread
-    squares = np.einsum("kqd,kqd->kq", posterior.loadings, posterior.loadings)
-    squares += np.diagonal(posterior.plain, axis1=1, axis2=2)[:, 1:]
-    log_precisions = digamma(shape) - np.log(rates)
-    of_loadings = shape / rates * squares - d * (1.0 + log_precisions)
-    of_precisions = (shape - SHAPE) * digamma(shape) - gammaln(shape) + gammaln(SHAPE)
-    of_precisions = of_precisions + SHAPE * np.log(rates / RATE) + shape * (RATE - rates) / rates
-    of_columns = np.where(posterior.live, 0.5 * of_loadings + of_precisions, 0.0)
-    result: FloatArray = 0.5 * (of_means.sum(axis=1) - posterior.log_determinants) + of_columns.sum(axis=1)
+    shape = posterior.shape
+    mean_log = float(digamma(shape))
+    of_precision = (shape - SHAPE) * mean_log - float(gammaln(shape)) + float(gammaln(SHAPE))
+    result = np.empty(posterior.n_components)
+    _variational.component_divergences(posterior, shape, mean_log, of_precision, SHAPE, RATE, result)
     return result
 
 
 def component_bounds(posterior: Posterior, moments: Moments) -> FloatArray:
     """The parts of the bound that belong to each component while Q(labels) stays, nats, (K,)."""
-    q = posterior.loadings.shape[1]
-    lower = np.asarray(np.linalg.cholesky(_inner(posterior)), dtype=np.float64)
-    g = posterior.weighted[:, 1:, 0]
-    both = np.linalg.solve(lower, np.concatenate([posterior.loadings, g[:, :, None]], axis=2))
-    loadings, g = both[:, :, :-1], both[:, :, -1]
-    difference = moments.means - posterior.means + np.einsum("kqd,kq->kd", loadings, g)
-    spread = moments.covariances + difference[:, :, None] * difference[:, None, :]
-    scaled = loadings / posterior.noise[:, None, :]
-    capacitance = np.eye(q) + scaled @ loadings.swapaxes(1, 2)
-    explained = np.linalg.solve(capacitance, scaled @ spread @ scaled.swapaxes(1, 2))
-    quadratic = (np.diagonal(spread, axis1=1, axis2=2) / posterior.noise).sum(axis=1)
-    quadratic = quadratic - np.trace(explained, axis1=1, axis2=2)
-    log_determinant = np.linalg.slogdet(capacitance)[1]
-    log_determinant = log_determinant + np.log(posterior.noise).sum(axis=1)
-    log_density = _log_weights(posterior, lower, g) - 0.5 * (quadratic + log_determinant)
-    result: FloatArray = moments.soft_counts * log_density - _component_divergences(posterior)
+    means, loadings, log_weights = _effective(posterior)
+    log_densities = np.empty(len(means))
+    _variational.expected_log_densities(
+        means, loadings, posterior.noise, moments.means, moments.covariances, log_densities
+    )
+    result: FloatArray = moments.soft_counts * (log_weights + log_densities) - _component_divergences(posterior)
     return result
 
 
@@ -472,8 +337,8 @@ def _compressed(posterior: Posterior) -> Posterior:
     q = int(posterior.n_live.max())
     return replace(
         posterior,
-        loadings=posterior.loadings[:, :q],
-        rates=posterior.rates[:, :q],
-        weighted=posterior.weighted[:, : 1 + q, : 1 + q],
-        plain=posterior.plain[:, : 1 + q, : 1 + q],
+        loadings=posterior.loadings[:, :q].copy(),
+        rates=posterior.rates[:, :q].copy(),
+        weighted=posterior.weighted[:, : 1 + q, : 1 + q].copy(),
+        plain=posterior.plain[:, : 1 + q, : 1 + q].copy(),
     )
