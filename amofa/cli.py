@@ -334,7 +334,7 @@ _FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "P",
         "number of factors of every component, or one for each with commas; found if not given",
     ),
-    "search": (str, "NAME", f"how numbers are found: {', '.join(SEARCHES)} (default: {SEARCHES[0]})"),
+    "search": (str, "NAME", f"how numbers are found: {', '.join(SEARCHES)}"),
     "criterion": (
         str,
         "NAME",

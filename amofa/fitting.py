@@ -80,8 +80,8 @@ def fit(
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Real numbers, one row per observation; any real dtype and memory layout. It is not changed, and not copied
-        unless it is small.
+        Real numbers, one row per observation; any real dtype and memory layout. It is not changed. "thorough"
+        takes a float64 copy for its work, "paper" reads it in blocks.
     n_components : int, optional
         Number of components, kept. Found where not given.
     n_factors : int or sequence of int, optional

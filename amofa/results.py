@@ -105,7 +105,7 @@ def warn_of_no_convergence(converged: bool, iterations: str) -> None:
 
 def warn_of_shortfall(wanted: int | None, reached: int) -> None:
     if wanted is not None and reached < wanted:
-        _warn(f"{wanted} components were asked for, but the rows hold only {reached} that can be told apart")
+        _warn(f"{wanted} components were asked for, but the search found only {reached} that can be told apart")
 
 
 def warn_of_interrupt() -> None:

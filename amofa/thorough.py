@@ -75,7 +75,7 @@ def thorough_search(
     if isinstance(limits.n_factors, tuple):
         search.complete_factors(limits.n_factors)
     search.refine()
-    return search.current if found is None or search.current.cost < found.cost else found
+    return search.current if found is None or watch.is_better(search.current, found) else found
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,14 @@ class _Search:
         self.watch.see("start", -1, self.current, accepted=True)
 
     def share(self, found: Solution) -> bool:
-        """Give the components of a model one noise; whether that costs no more."""
+        """Give the components of a model one noise; whether that costs no more, or more must be found than it has."""
         components = found.parameters.components()
         noise = np.exp(found.parameters.weights @ np.log(found.parameters.uniquenesses))
         start = Parameters.from_components([c._replace(uniquenesses=noise) for c in components])
         self.current = self.fit(start, choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
-        accepted = bool(self.current.cost <= found.cost + _LEAST_GAIN)
+        costs_no_more = bool(self.current.cost <= found.cost + _LEAST_GAIN)
+        accepted = costs_no_more or not self.limits.met_by(found.parameters)
         self.watch.see("share", -1, self.current, accepted=accepted)
         return accepted
 

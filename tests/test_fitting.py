@@ -498,7 +498,7 @@ def test_rows_that_are_all_the_same(search, X):
 def test_rows_that_are_all_the_same_with_limits(search):
     model, messages = caught(np.ones((10, 2)), search=search, n_components=2, n_factors=1)
     assert len(messages) == 2
-    assert messages[1] == "2 components were asked for, but the rows hold only 1 that can be told apart"
+    assert messages[1] == "2 components were asked for, but the search found only 1 that can be told apart"
     assert model.n_factors.tolist() == [1]
 
 

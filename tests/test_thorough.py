@@ -351,3 +351,11 @@ def test_the_papers_search_has_no_such_option(rng, options):
 def test_unknown_options_are_refused(rng, options, error):
     with pytest.raises(error, match=next(iter(options))):
         amofa.fit(rng.standard_normal((20, 2)), **options)
+
+
+def test_components_asked_for_are_kept_though_sharing_or_one_alone_costs_less(rng):
+    """Twenty rows of a stick: the evidence is for one component, and two were asked for."""
+    t = rng.uniform(0, 1, 20)
+    x = np.outer(t, [8, 4, -6, 2]) + rng.normal(0, 0.3, (20, 4))
+    assert amofa.fit(x).n_components == 1
+    assert amofa.fit(x, n_components=2).n_components == 2
