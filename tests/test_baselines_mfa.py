@@ -222,7 +222,7 @@ def test_rows_that_are_all_the_same(noise):
 
 def test_fewer_different_rows_than_components():
     X = np.repeat([[0.0, 1.0], [4.0, 2.0], [9.0, 7.0]], 4, axis=0)
-    with pytest.warns(amofa.AmofaWarning, match="5 components were asked for, but the rows hold only 3"):
+    with pytest.warns(amofa.AmofaWarning, match="5 components were asked for, but the search found only 3"):
         model = mfa(X, 5, 1)
     assert sorted(np.bincount(model.predict(X)).tolist()) == [4, 4, 4]
 
