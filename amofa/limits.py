@@ -8,6 +8,9 @@ from amofa.parameters import Parameters
 
 # EM of the chosen model may take this many times max_iter.
 REFINEMENT = 20
+# Where factors are added one at a time, a component takes a further one only while it has fewer than this share of the
+# columns.
+MOST_FACTORS_SHARE = 0.8
 # A component that was asked for is one only if it has more than this share of the average row's weight.
 LEAST_SHARE_OF_A_ROW = 0.5
 

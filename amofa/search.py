@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa.em import Fit, Settings, expectation_maximization
-from amofa.limits import LEAST_SHARE_OF_A_ROW, REFINEMENT, Limits
+from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Limits
 from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Moments, Samples
 from amofa.watch import Watch
 
-# A component takes a further factor only while it has fewer than this share of the columns.
-_MOST_FACTORS_SHARE = 0.8
 # The component of largest kurtosis is often not the one whose split pays: where it does not, the runner-up is tried.
 # Measured on 300 fresh draws of Example 2: the right K in 282 with it, 260 without.
 _SPLIT_CANDIDATES = 2
@@ -206,7 +204,7 @@ class _Search:
         """Components with support for one more factor, and room for it. A single component needs no support."""
         parameters = self.current.parameters
         limit = self.limits.max_factors
-        most = min(_MOST_FACTORS_SHARE * self.samples.n_features, np.inf if limit is None else limit)
+        most = min(MOST_FACTORS_SHARE * self.samples.n_features, np.inf if limit is None else limit)
         # Rows about their mean span one direction less than there are rows.
         directions = (self.samples.total_weight * parameters.weights - 1).tolist()
         room = [p < most and p + 1 <= span for p, span in zip(parameters.n_factors, directions, strict=True)]

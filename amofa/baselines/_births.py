@@ -20,6 +20,7 @@ from amofa.baselines._variational import (
     switched_off,
     update,
 )
+from amofa.limits import REFINEMENT
 from amofa.parameters import Evaluator, FloatArray, Parameters
 from amofa.samples import Moments, Samples
 
@@ -30,8 +31,8 @@ _LEAST_ROWS = 1.0
 _GROWTH, _LONGEST = 1.5, 20.0
 # A trial can be given up after so many sweeps, where so many more like the last would not do.
 _PATIENCE, _SLOWEST = 20, 160
-# The chosen fit goes on to this share of the tolerance, for up to so many times max_iter sweeps.
-_FINER, REFINEMENT = 0.1, 20
+# The chosen fit goes on to this share of the tolerance.
+_FINER = 0.1
 # Columns are looked at, whether they can go, every so many sweeps, and before a fit ends.
 _PRUNING_PERIOD = 10
 # At a start these shares of the noise are tried: it comes from a model that explained less.

@@ -21,7 +21,7 @@ from amofa.coordinates import Standardized, floor_variances
 from amofa.criterion import Penalty, message_length, n_parameters
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.history import Step
-from amofa.limits import LEAST_SHARE_OF_A_ROW
+from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.moves import add_factor, covariance_misfit, first_mixture
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters
@@ -33,9 +33,6 @@ from amofa.results import (
 )
 from amofa.samples import Moments, Samples, check_table
 from amofa.threads import single_blas_thread
-
-# A component takes a further factor only while it has fewer than this share of the columns.
-_MOST_FACTORS_SHARE = 0.8
 
 
 def imofa(
@@ -113,9 +110,11 @@ def imofa(
     training, held_out = _two_sets(X, validation, validation_share, random_state)
     d = training.shape[1]
     floor = check_noise_floor(noise_floor, d)
-    limits = _Limits(
-        None if max_components is None else check_whole_number("max_components", max_components, at_least=1),
-        None if max_factors is None else check_whole_number("max_factors", max_factors, at_least=0),
+    limits = Limits(
+        max_components=None
+        if max_components is None
+        else check_whole_number("max_components", max_components, at_least=1),
+        max_factors=None if max_factors is None else check_whole_number("max_factors", max_factors, at_least=0),
     )
     tol = check_positive("tol", tol)
     max_iter = check_whole_number("max_iter", max_iter, at_least=1)
@@ -171,12 +170,6 @@ def _no_penalty(n_features: int, n_factors: Sequence[int], n: float) -> Penalty:
 
 
 @dataclass(frozen=True)
-class _Limits:
-    max_components: int | None
-    max_factors: int | None
-
-
-@dataclass(frozen=True)
 class _Candidate:
     """A mixture after EM on the training rows, and the log-likelihood of the validation rows under it, nats."""
 
@@ -189,15 +182,14 @@ class _Candidate:
 class _Search:
     """The model at hand and the record of all."""
 
-    def __init__(self, training: Samples, held_out: Samples, settings: Settings, limits: _Limits) -> None:
+    def __init__(self, training: Samples, held_out: Samples, settings: Settings, limits: Limits) -> None:
         self.training, self.held_out, self.settings, self.limits = training, held_out, settings, limits
         self.history: list[Step] = []
         self.current: _Candidate
 
     def run(self) -> None:
         """Grow until the validation rows become no likelier."""
-        first_factors = 1 if self.limits.max_factors is None else min(1, self.limits.max_factors)
-        first = first_mixture(self.training, first_factors, self.settings.floor)
+        first = first_mixture(self.training, self.limits.first_factors, self.settings.floor)
         self.current = self._candidate("start", -1, first)
         self._record(self.current, accepted=True)
         while self._grow():
@@ -219,7 +211,7 @@ class _Search:
     def _starts(self, parameters: Parameters, moments: Moments) -> Iterator[tuple[str, int, Parameters]]:
         """The changed mixtures that are tried, before EM."""
         d, K = self.training.n_features, parameters.n_components
-        most = _MOST_FACTORS_SHARE * d
+        most = MOST_FACTORS_SHARE * d
         if self.limits.max_factors is not None:
             most = min(most, self.limits.max_factors)
         room = [p < most for p in parameters.n_factors]

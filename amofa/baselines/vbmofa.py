@@ -15,11 +15,12 @@ from amofa.arguments import (
     check_whole_number,
     random_generator,
 )
-from amofa.baselines._births import REFINEMENT, Search, Settings, Trial
+from amofa.baselines._births import Search, Settings, Trial
 from amofa.baselines._variational import Posterior
 from amofa.coordinates import Standardized, floor_variances
 from amofa.criterion import message_length, n_parameters
 from amofa.history import Step
+from amofa.limits import REFINEMENT
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, Evaluator, Parameters, Statistics
 from amofa.results import (
