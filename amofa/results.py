@@ -82,6 +82,31 @@ def make_report(
     )
 
 
+def make_step(
+    samples: Samples,
+    action: str,
+    component: int,
+    parameters: Parameters,
+    *,
+    cost: float,
+    log_likelihood: float,
+    n_iter: int,
+    accepted: bool,
+) -> Step:
+    """A line of the history: the mixture that a search looked at, with the paper's message length."""
+    length = message_length(samples.n_features, parameters.n_factors, samples.total_weight)
+    return Step(
+        action=action,
+        component=component,
+        n_factors=parameters.n_factors,
+        cost=cost,
+        message_length=length.cost(log_likelihood, 0.0, parameters.weights.tolist()),
+        log_likelihood=log_likelihood,
+        n_iter=n_iter,
+        accepted=accepted,
+    )
+
+
 # ---- warnings --------------------------------------------------------------------------------------------------------
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Generic, Protocol, TypeVar
 
-from amofa.criterion import message_length
 from amofa.history import Step
 from amofa.limits import Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Parameters
+from amofa.results import make_step
 from amofa.samples import Samples
 
 
@@ -109,14 +109,12 @@ class Watch(Generic[Found]):
         SearchStopped
             If the callback says so.
         """
-        parameters = outcome.parameters
-        length = message_length(self.samples.n_features, parameters.n_factors, self.samples.total_weight)
-        step = Step(
-            action=action,
-            component=component,
-            n_factors=parameters.n_factors,
+        step = make_step(
+            self.samples,
+            action,
+            component,
+            outcome.parameters,
             cost=outcome.cost,
-            message_length=length.cost(outcome.log_likelihood, 0.0, parameters.weights.tolist()),
             log_likelihood=outcome.log_likelihood,
             n_iter=outcome.n_iter if n_iter is None else n_iter,
             accepted=accepted,
@@ -124,7 +122,7 @@ class Watch(Generic[Found]):
         self.history.append(step)
         if self.best is None or self.is_better(outcome, self.best):
             self.best = outcome
-        if self.callback is not None and self.callback(self.live(step, parameters)):
+        if self.callback is not None and self.callback(self.live(step, outcome.parameters)):
             raise SearchStopped
 
     def live(self, step: Step, parameters: Parameters) -> LiveStep:

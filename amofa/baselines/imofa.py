@@ -18,7 +18,7 @@ from amofa.arguments import (
     random_generator,
 )
 from amofa.coordinates import Standardized, floor_variances
-from amofa.criterion import Penalty, message_length, n_parameters
+from amofa.criterion import Penalty, n_parameters
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.history import Step
 from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
@@ -28,6 +28,7 @@ from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.results import (
     in_canonical_order,
     make_report,
+    make_step,
     warn_of_constant_columns,
     with_canonical_factors,
 )
@@ -234,17 +235,15 @@ class _Search:
         return sum(float(block.log_density.sum()) for block in blocks) + self.held_out.log_jacobian
 
     def _record(self, candidate: _Candidate, *, accepted: bool) -> None:
-        fit, n_factors = candidate.fit, candidate.fit.parameters.n_factors
-        length = message_length(self.training.n_features, n_factors, self.training.total_weight)
         self.history.append(
-            Step(
-                action=candidate.action,
-                component=candidate.component,
-                n_factors=n_factors,
+            make_step(
+                self.training,
+                candidate.action,
+                candidate.component,
+                candidate.fit.parameters,
                 cost=-candidate.validation,
-                message_length=length.cost(fit.log_likelihood, 0.0, fit.parameters.weights.tolist()),
-                log_likelihood=fit.log_likelihood,
-                n_iter=fit.n_iter,
+                log_likelihood=candidate.fit.log_likelihood,
+                n_iter=candidate.fit.n_iter,
                 accepted=accepted,
             )
         )

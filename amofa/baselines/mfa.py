@@ -23,7 +23,7 @@ from amofa.arguments import (
 )
 from amofa.baselines._partitions import Generator, draw_seeds, k_means, nearest_centers, partition_moments
 from amofa.coordinates import Standardized, floor_variances
-from amofa.criterion import Likelihood, message_length, n_parameters
+from amofa.criterion import Likelihood, n_parameters
 from amofa.em import Fit
 from amofa.exact_em import Problem, Solution, exact_em
 from amofa.history import Step
@@ -33,6 +33,7 @@ from amofa.parameters import Component, FloatArray, Parameters
 from amofa.results import (
     in_canonical_order,
     make_report,
+    make_step,
     warn_of_constant_columns,
     warn_of_no_convergence,
     warn_of_shortfall,
@@ -243,15 +244,14 @@ def _start(
 
 
 def _step(action: str, run: Solution, samples: Samples, *, accepted: bool) -> Step:
-    weights, n_factors = run.parameters.weights.tolist(), run.parameters.n_factors
-    length = message_length(samples.n_features, n_factors, samples.total_weight)
-    return Step(
-        action=action,
-        component=-1,
-        n_factors=n_factors,
-        cost=-run.log_likelihood,
-        message_length=length.cost(run.log_likelihood, 0.0, weights),
-        log_likelihood=run.log_likelihood,
+    likelihood = run.log_likelihood
+    return make_step(
+        samples,
+        action,
+        -1,
+        run.parameters,
+        cost=-likelihood,
+        log_likelihood=likelihood,
         n_iter=run.n_iter,
         accepted=accepted,
     )

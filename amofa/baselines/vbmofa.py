@@ -18,7 +18,7 @@ from amofa.arguments import (
 from amofa.baselines._births import Search, Settings, Trial
 from amofa.baselines._variational import Posterior
 from amofa.coordinates import Standardized, floor_variances
-from amofa.criterion import message_length, n_parameters
+from amofa.criterion import n_parameters
 from amofa.history import Step
 from amofa.limits import REFINEMENT
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -26,6 +26,7 @@ from amofa.parameters import Component, Evaluator, Parameters, Statistics
 from amofa.results import (
     in_canonical_order,
     make_report,
+    make_step,
     warn_of_constant_columns,
     warn_of_no_convergence,
     with_canonical_factors,
@@ -185,13 +186,12 @@ def _step(trial: Trial, samples: Samples) -> Step:
     statistics = Statistics(parameters)
     samples.accumulate(Evaluator(parameters), statistics, with_entropy=False)
     log_likelihood = statistics.log_likelihood + samples.log_jacobian
-    penalty = message_length(samples.n_features, parameters.n_factors, samples.total_weight)
-    return Step(
-        action=trial.action,
-        component=trial.component,
-        n_factors=parameters.n_factors,
+    return make_step(
+        samples,
+        trial.action,
+        trial.component,
+        parameters,
         cost=-(trial.fit.bound + samples.log_jacobian),
-        message_length=penalty.cost(log_likelihood, 0.0, parameters.weights.tolist()),
         log_likelihood=log_likelihood,
         n_iter=trial.fit.n_iter,
         accepted=trial.accepted,
