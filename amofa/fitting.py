@@ -314,8 +314,7 @@ class _Task:
         samples, noise = self.rows.samples, self.options.noise
         if noise != "auto":
             return thorough_search(samples, self.problem(noise), self.limits, watch)
-        own = thorough_search(samples, self.problem("component"), self.limits, watch)
-        return thorough_search(samples, self.problem("shared"), self.limits, watch, own)
+        return thorough_search(samples, self.problem("component"), self.limits, watch, self.problem("shared"))
 
     def problem(self, noise: str) -> Problem:
         limits, d, n = self.limits, self.rows.samples.n_features, self.rows.samples.total_weight
