@@ -141,7 +141,7 @@ def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
 class PosteriorBlock(NamedTuple):
     """What the kernels say about some successive rows."""
 
-    rows: slice
+    rows: slice | NDArray[np.intp]  # positions of these rows
     row_weights: FloatArray | None  # (n,)
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)

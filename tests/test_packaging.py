@@ -40,6 +40,7 @@ FLOORS = (
     ),
     ("parameters",),
     ("analyser", "arguments", "baselines._gaussian", "limits", "metrics", "samples", "summary", "validation"),
+    ("conditional",),
     (
         "baselines._componentwise",
         "baselines._partitions",
