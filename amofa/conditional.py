@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from amofa.parameters import Evaluator, FloatArray, Parameters
+from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.samples import PosteriorBlock, Samples
 
 Columns = NDArray[np.intp]
 Rows = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 Generator = np.random.Generator | np.random.RandomState
 
 # Rows are looked through for missing cells in batches of about this many cells, of at most so many rows: a pattern is
@@ -30,7 +31,7 @@ _BATCH_CELLS, _BATCH_ROWS = 1 << 20, 1 << 16
 # ---- rows by the pattern of their missing cells ----------------------------------------------------------------------
 
 
-def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Rows, Columns]]:
+def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Rows, Mask]]:
     """Rows of a table that have the same cells missing.
 
     Parameters
@@ -44,8 +45,8 @@ def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Ro
     ------
     positions : (s,) intp
         Some rows, by their positions among those that count, rising. Each comes once.
-    observed : (o,) intp
-        The columns in which all these have values, rising.
+    observed : (d,) bool
+        The columns in which all these have values.
     """
     d = table.shape[1]
     n = len(table) if rows is None else len(rows)
@@ -55,18 +56,18 @@ def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Ro
         missing = np.isnan(table[start : start + step] if rows is None else table[rows[positions]])
         incomplete = missing.any(axis=1)
         if not incomplete.all():
-            yield positions[~incomplete], np.arange(d)
+            yield positions[~incomplete], np.ones(d, dtype=np.bool_)
         yield from _alike(positions[incomplete], missing[incomplete])
 
 
-def _alike(positions: Rows, missing: NDArray[np.bool_]) -> Iterator[tuple[Rows, Columns]]:
+def _alike(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
     """Groups of rows with equal rows of `missing` (n, d)."""
     packed = np.packbits(missing, axis=1)
     order = np.lexsort(packed.T) if len(packed) else np.arange(0)
     changes = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
     for group in np.split(order, np.flatnonzero(changes) + 1):
         if len(group):
-            yield positions[group], np.flatnonzero(~missing[group[0]])
+            yield positions[group], ~missing[group[0]]
 
 
 class IncompleteSamples:
@@ -109,18 +110,19 @@ def _posterior(
     parameters: Parameters,
     table: NDArray[Any],
     rows: Rows,
-    observed: Columns,
+    observed: Mask,
     weights: FloatArray | None = None,
     with_scores: bool = True,
 ) -> Iterator[PosteriorBlock]:
     """What the mixture says of some rows of a table by some of its columns."""
-    if len(observed) == 0:
+    columns = np.flatnonzero(observed)
+    if len(columns) == 0:
         yield _prior(parameters, len(rows), None if weights is None else weights[rows])
-    elif len(observed) == parameters.n_features:
+    elif len(columns) == parameters.n_features:
         yield from Samples(table, weights=weights, rows=rows).posterior(Evaluator(parameters), with_scores=with_scores)
     else:
-        samples = Samples(table, weights=weights, rows=rows, columns=observed)
-        yield from samples.posterior(Evaluator(marginal(parameters, observed)), with_scores=with_scores)
+        samples = Samples(table, weights=weights, rows=rows, columns=columns)
+        yield from samples.posterior(Evaluator(marginal(parameters, columns)), with_scores=with_scores)
 
 
 def _prior(parameters: Parameters, n: int, row_weights: FloatArray | None) -> PosteriorBlock:
@@ -137,9 +139,8 @@ def marginal(parameters: Parameters, columns: Columns) -> Parameters:
     """The mixture of some columns, in the order given."""
     kept = Parameters(len(columns), parameters.n_factors)
     kept.weights[:] = parameters.weights
-    kept.means[:] = parameters.means[:, columns]
-    kept.uniquenesses[:] = parameters.uniquenesses[:, columns]
-    kept.loadings[:] = parameters.loadings[:, columns]
+    for name in ("means", "uniquenesses", "loadings"):
+        np.take(getattr(parameters, name), columns, axis=1, out=getattr(kept, name))
     return kept
 
 
@@ -161,30 +162,29 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
         Of the d - o other columns, rising; as many components with as many factors.
     """
     wanted = np.setdiff1d(np.arange(parameters.n_features), known)
-    row = values[None]
-    observed = np.flatnonzero(~np.isnan(values))
-    (block,) = _posterior(marginal(parameters, known), row, np.arange(1), observed)
-    given = _given_scores(parameters, known[observed], wanted)
+    observed = ~np.isnan(values)
+    (block,) = _posterior(marginal(parameters, known), values[None], np.arange(1), observed)
+    given = marginal(parameters, wanted)
     given.weights[:] = block.responsibilities[:, 0]
-    for k in range(given.n_components):
-        factors = slice(*parameters.offsets[k : k + 2])
-        given.means[k] += block.scores[factors, 0] @ parameters.loadings[factors][:, wanted]
+    for k, component in enumerate(parameters.components()):
+        given.means[k] = _component_mean(parameters, block, wanted, k)
+        given.component_loadings(k)[:] = _given_loadings(component, known[observed], wanted)
     return given
 
 
-def _given_scores(parameters: Parameters, observed: Columns, wanted: Columns) -> Parameters:
-    """The mixture of wanted columns where observed ones are such that all factor scores are 0, prior weights kept.
+def _given_loadings(component: Component, observed: Columns, wanted: Columns) -> FloatArray:
+    """Loadings of wanted columns given observed ones, Lambda_w R^-1 with R'R = C, (p, q).
 
-    Other observed values change weights and means alone. With C = R'R the loadings are Lambda_w R^-1; R is that of a QR
-    decomposition of [I; Psi_o^-1/2 Lambda_o], since C itself would lose half of the digits of small eigenvalues.
+    R is that of a QR decomposition of [I; Psi_o^-1/2 Lambda_o], since the sum C itself would lose half of the digits of
+    its small eigenvalues.
     """
-    given = marginal(parameters, wanted)
-    for k, component in enumerate(parameters.components()):
-        p = len(component.loadings)
-        if p:
-            scaled = component.loadings[:, observed] / np.sqrt(component.uniquenesses[observed])
-            root = np.linalg.qr(np.concatenate([np.eye(p), scaled.T]), mode="r")
-            given.component_loadings(k)[:] = solve_triangular(root, component.loadings[:, wanted], trans="T")
+    loadings = component.loadings[:, wanted]
+    p = len(loadings)
+    if p == 0:
+        return loadings
+    scaled = component.loadings[:, observed] / np.sqrt(component.uniquenesses[observed])
+    root = np.linalg.qr(np.concatenate([np.eye(p), scaled.T]), mode="r")
+    given: FloatArray = solve_triangular(root, loadings, trans="T")
     return given
 
 
@@ -239,12 +239,12 @@ def conditional_moments(
         raise ValueError(f"wanted has columns that are known: {', '.join(map(str, both))}; leave them out of one")
     means, variances = np.empty((2, len(values), len(wanted)))
     of_known = marginal(parameters, known)
+    coordinates = np.concatenate([parameters.means, parameters.loadings])[:, wanted]
     for rows, observed in patterns(values):
-        given = _given_scores(parameters, known[observed], wanted)
-        own = given.uniquenesses + [(loadings**2).sum(axis=0) for _, _, loadings, _ in given.components()]
+        own = np.array([_own_variances(c, known[observed], wanted) for c in parameters.components()])
         for block in _posterior(of_known, values, rows, observed):
             of_block = rows[block.rows]
-            means[of_block] = mean = _mean(parameters, block, wanted)
+            means[of_block] = mean = reduced(block, parameters) @ coordinates
             variances[of_block] = block.responsibilities.T @ own + _variance_between(parameters, block, wanted, mean)
     return means, variances
 
@@ -261,17 +261,17 @@ def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None
     rng : Generator or RandomState, optional
         To draw all missing cells of a row from their joint distribution.
     """
+    coordinates = np.concatenate([parameters.means, parameters.loadings])
     for rows, observed in patterns(table):
-        missing = np.setdiff1d(np.arange(table.shape[1]), observed)
+        missing = np.flatnonzero(~observed)
         if not len(missing):
             continue
-        given = None if rng is None else _given_scores(parameters, observed, missing)
         for block in _posterior(parameters, table, rows, observed):
-            if rng is None or given is None:
-                cells = _mean(parameters, block, missing)
+            if rng is None:
+                cells = reduced(block, parameters) @ coordinates[:, missing]
             else:
-                cells = _draw(parameters, block, missing, given, rng)
-            table[np.ix_(rows[block.rows], missing)] = cells
+                cells = _draw(parameters, block, np.flatnonzero(observed), missing, rng)
+            table[rows[block.rows][:, None], missing] = cells
 
 
 def reduced(block: PosteriorBlock, parameters: Parameters) -> FloatArray:
@@ -280,19 +280,19 @@ def reduced(block: PosteriorBlock, parameters: Parameters) -> FloatArray:
     return np.concatenate([block.responsibilities, spread * block.scores]).T
 
 
-def _mean(parameters: Parameters, block: PosteriorBlock, wanted: Columns) -> FloatArray:
-    """Sum_k r_k (mu_k + Lambda_k z_k) of the wanted columns, (n, q)."""
-    coordinates = np.concatenate([parameters.means[:, wanted], parameters.loadings[:, wanted]])
-    mean: FloatArray = reduced(block, parameters) @ coordinates
-    return mean
-
-
 def _component_mean(parameters: Parameters, block: PosteriorBlock, wanted: Columns, k: int) -> FloatArray:
     """mu_k + Lambda_k z_k of the wanted columns, (n, q)."""
     factors = slice(*parameters.offsets[k : k + 2])
     mean: FloatArray = block.scores[factors].T @ parameters.loadings[factors][:, wanted]
     mean += parameters.means[k, wanted]
     return mean
+
+
+def _own_variances(component: Component, observed: Columns, wanted: Columns) -> FloatArray:
+    """Variances of wanted columns within a component given observed ones, (q,)."""
+    variances: FloatArray = (_given_loadings(component, observed, wanted) ** 2).sum(axis=0)
+    variances += component.uniquenesses[wanted]
+    return variances
 
 
 def _variance_between(parameters: Parameters, block: PosteriorBlock, wanted: Columns, mean: FloatArray) -> FloatArray:
@@ -305,7 +305,7 @@ def _variance_between(parameters: Parameters, block: PosteriorBlock, wanted: Col
 
 
 def _draw(
-    parameters: Parameters, block: PosteriorBlock, wanted: Columns, given: Parameters, rng: Generator
+    parameters: Parameters, block: PosteriorBlock, observed: Columns, wanted: Columns, rng: Generator
 ) -> FloatArray:
     """Wanted columns drawn, (n, q): a component by its responsibility, and a row of it."""
     n = len(block.log_density)
@@ -313,9 +313,11 @@ def _draw(
     # Divided by their own last entries, so that every number below 1 finds a component, whatever the rounding.
     labels = (cumulated / cumulated[-1] <= rng.random(n)).sum(axis=0)
     drawn = rng.standard_normal((n, len(wanted)))
-    for k, component in enumerate(given.components()):
+    for k in np.unique(labels):
+        component = parameters.component(k)
         rows = np.flatnonzero(labels == k)
-        noise = np.sqrt(component.uniquenesses) * drawn[rows]
-        shared = rng.standard_normal((len(rows), len(component.loadings))) @ component.loadings
+        noise = np.sqrt(component.uniquenesses[wanted]) * drawn[rows]
+        factors = rng.standard_normal((len(rows), len(component.loadings)))
+        shared = factors @ _given_loadings(component, observed, wanted)
         drawn[rows] = _component_mean(parameters, block, wanted, k)[rows] + shared + noise
     return drawn

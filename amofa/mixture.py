@@ -69,7 +69,8 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
     # -- rows --
 
     def _samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples | IncompleteSamples:
-        check_same_names(column_names(X), self.feature_names)
+        if self.feature_names is not None:
+            check_same_names(column_names(X), self.feature_names)
         table, is_incomplete = check_incomplete_table(X, n_features=self.n_features)
         weights = None if sample_weight is None else check_weights(sample_weight, len(table))
         kind = IncompleteSamples if is_incomplete else Samples

@@ -80,9 +80,7 @@ def test_every_row_comes_once_with_its_observed_columns(batch, rng, monkeypatch)
         seen = np.concatenate([positions for positions, _ in patterns(X, selected)])
         assert sorted(seen) == list(range(len(table)))
         for positions, observed in patterns(X, selected):
-            expected = np.zeros((len(positions), 10), dtype=bool)
-            expected[:, observed] = True
-            np.testing.assert_array_equal(~np.isnan(table[positions]), expected)
+            np.testing.assert_array_equal(~np.isnan(table[positions]), np.tile(observed, (len(positions), 1)))
             assert (np.diff(positions) > 0).all()
 
 
@@ -90,12 +88,9 @@ def test_equal_patterns_come_together(rng):
     X = rng.standard_normal((60, 11))
     X[20:40, 3] = NAN
     X[::2, 9] = NAN
-    assert [(len(p), *o) for p, o in patterns(X)] == [
-        (20, *range(11)),
-        (10, *(j for j in range(11) if j != 3)),
-        (20, *(j for j in range(11) if j != 9)),
-        (10, *(j for j in range(11) if j not in (3, 9))),
-    ]
+    found = {tuple(np.flatnonzero(~observed)): len(positions) for positions, observed in patterns(X)}
+    assert found == {(): 20, (3,): 10, (9,): 20, (3, 9): 10}
+    assert len(list(patterns(X))) == 4
 
 
 # ---- conditional moments ---------------------------------------------------------------------------------------------
