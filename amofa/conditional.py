@@ -144,8 +144,9 @@ def marginal(parameters: Parameters, columns: Columns) -> Parameters:
     return kept
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Parameters:
-    """The mixture of the other columns given some.
+    """The mixture of the other columns given some, see `MixtureOfFactorAnalyzers.condition`.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
     given = marginal(parameters, wanted)
     given.weights[:] = block.responsibilities[:, 0]
     for k, component in enumerate(parameters.components()):
-        given.means[k] = _component_mean(parameters, block, wanted, k)
+        given.means[k] = _checked(_component_mean(parameters, block, wanted, k), "values")
         given.component_loadings(k)[:] = _given_loadings(component, known[observed], wanted)
     return given
 
@@ -191,6 +192,7 @@ def _given_loadings(component: Component, observed: Columns, wanted: Columns) ->
 # ---- moments and draws of wanted columns -----------------------------------------------------------------------------
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def conditional_moments(
     parameters: Parameters, known: Columns, wanted: Columns, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -216,7 +218,8 @@ def conditional_moments(
     Raises
     ------
     ValueError
-        If a column is both known and wanted.
+        If a column is both known and wanted, or values are so large (from 1e290 or so) that means overflow. Variances
+        may be infinite from 1e150 on.
 
     Notes
     -----
@@ -244,11 +247,12 @@ def conditional_moments(
         own = np.array([_own_variances(c, known[observed], wanted) for c in parameters.components()])
         for block in _posterior(of_known, values, rows, observed):
             of_block = rows[block.rows]
-            means[of_block] = mean = reduced(block, parameters) @ coordinates
+            means[of_block] = mean = _checked(reduced(block, parameters) @ coordinates, "values")
             variances[of_block] = block.responsibilities.T @ own + _variance_between(parameters, block, wanted, mean)
     return means, variances
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None) -> None:
     """Put conditional means of missing cells given the observed ones of their rows into them, or draws.
 
@@ -260,6 +264,11 @@ def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None
         Finite, or NaN where cells are missing; changed.
     rng : Generator or RandomState, optional
         To draw all missing cells of a row from their joint distribution.
+
+    Raises
+    ------
+    ValueError
+        If values are so large that means overflow.
     """
     coordinates = np.concatenate([parameters.means, parameters.loadings])
     for rows, observed in patterns(table):
@@ -271,7 +280,7 @@ def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None
                 cells = reduced(block, parameters) @ coordinates[:, missing]
             else:
                 cells = _draw(parameters, block, np.flatnonzero(observed), missing, rng)
-            table[rows[block.rows][:, None], missing] = cells
+            table[rows[block.rows][:, None], missing] = _checked(cells, "X")
 
 
 def reduced(block: PosteriorBlock, parameters: Parameters) -> FloatArray:
@@ -300,8 +309,15 @@ def _variance_between(parameters: Parameters, block: PosteriorBlock, wanted: Col
     variance = np.zeros(mean.shape)
     for k, responsibility in enumerate(block.responsibilities):
         deviation = _component_mean(parameters, block, wanted, k) - mean
-        variance += responsibility[:, None] * deviation**2
+        # The root first: a component that takes no part may be so far off that its square is infinite.
+        variance += (np.sqrt(responsibility)[:, None] * deviation) ** 2
     return variance
+
+
+def _checked(means: FloatArray, name: str) -> FloatArray:
+    if not np.isfinite(means).all():
+        raise ValueError(f"{name} has values so large that means given them are not finite; rescale columns")
+    return means
 
 
 def _draw(

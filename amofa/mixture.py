@@ -310,8 +310,6 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
             )
         table, _ = check_incomplete_table(row[None], name="values")
         parameters = condition(self._parameters, known, table[0].astype(np.float64))
-        if not np.isfinite(parameters.buffer).all():
-            raise ValueError("values are so large that means given them are not finite; rescale columns")
         others = None if names is None else tuple(name for j, name in enumerate(names) if j not in known)
         return MixtureOfFactorAnalyzers._from_fit(parameters, None, others)
 
