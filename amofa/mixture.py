@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from scipy.special import entr
 from amofa.arguments import RandomState, random_generator
 from amofa.criterion import INFORMATION_CRITERIA, n_parameters
 from amofa.history import FitReport, Step
-from amofa.parameters import Evaluator, FloatArray, Parameters
+from amofa.parameters import FloatArray, Parameters
 from amofa.samples import PosteriorBlock, Samples, check_table, check_weights, counted_rows
 from amofa.summary import summarize
 from amofa.validation import parameters_from_arrays
@@ -48,6 +48,10 @@ class MixtureOfFactorAnalyzers:
     -----
     All rows given to the methods are read in blocks, whatever their dtype and memory layout: a float32 or memory-mapped
     table is never copied whole. Cost is O(n d sum_k p_k); no d x d matrix is formed except by `covariance`.
+
+    Large tables are shared among threads, one for each core that the process may use, see
+    `amofa.threads.default_threads`; there are fewer in a block ``with amofa.threads.use_threads(1):``. Results are the
+    same for any number.
 
     Examples
     --------
@@ -197,10 +201,6 @@ class MixtureOfFactorAnalyzers:
         weights = check_weights(sample_weight, len(table))
         return Samples(table, weights=weights, rows=counted_rows(weights))
 
-    def _blocks(self, samples: Samples, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
-        # The evaluator is made anew for every call: its scratch memory must not be shared between threads.
-        return samples.posterior(Evaluator(self._parameters), with_scores=with_scores)
-
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """The most probable component of every row.
 
@@ -225,11 +225,7 @@ class MixtureOfFactorAnalyzers:
         >>> model.predict([[1.0], [3.0]])
         array([0, 1])
         """
-        samples = self._samples(X)
-        labels = np.empty(samples.n_rows, dtype=np.intp)
-        for block in self._blocks(samples):
-            np.argmax(block.responsibilities, axis=0, out=labels[block.rows])
-        return labels
+        return self._samples(X).labels(self._parameters)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Responsibilities: the posterior probability of every component for every row.
@@ -252,8 +248,11 @@ class MixtureOfFactorAnalyzers:
         """
         samples = self._samples(X)
         proba = np.empty((samples.n_rows, self.n_components))
-        for block in self._blocks(samples):
+
+        def put(block: PosteriorBlock) -> None:
             proba[block.rows] = block.responsibilities.T
+
+        samples.over_posterior(self._parameters, put)
         return proba
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
@@ -275,8 +274,11 @@ class MixtureOfFactorAnalyzers:
         """
         samples = self._samples(X)
         log_density = np.empty(samples.n_rows)
-        for block in self._blocks(samples):
+
+        def put(block: PosteriorBlock) -> None:
             log_density[block.rows] = block.log_density
+
+        samples.over_posterior(self._parameters, put)
         return log_density
 
     def score(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -299,9 +301,10 @@ class MixtureOfFactorAnalyzers:
         -1.4189
         """
         samples = self._samples(X, sample_weight)
-        return sum(_weighted_sum(block.log_density, block.row_weights) for block in self._blocks(samples)) / (
-            samples.total_weight
+        sums = samples.over_posterior(
+            self._parameters, lambda block: _weighted_sum(block.log_density, block.row_weights)
         )
+        return sum(sums) / samples.total_weight
 
     def factor_scores(self, X: ArrayLike) -> list[FloatArray]:
         """Posterior means of the factors, E[z | x, k], under every component.
@@ -322,9 +325,12 @@ class MixtureOfFactorAnalyzers:
         """
         samples = self._samples(X)
         scores = [np.empty((samples.n_rows, p)) for p in self._parameters.n_factors]
-        for block in self._blocks(samples, with_scores=True):
+
+        def put(block: PosteriorBlock) -> None:
             for of_one, part in zip(scores, np.split(block.scores, self._parameters.offsets[1:-1]), strict=True):
                 of_one[block.rows] = part.T
+
+        samples.over_posterior(self._parameters, put, with_scores=True)
         return scores
 
     def transform(self, X: ArrayLike) -> FloatArray:
@@ -347,10 +353,13 @@ class MixtureOfFactorAnalyzers:
         """
         samples, K = self._samples(X), self.n_components
         Z = np.empty((samples.n_rows, K + len(self._parameters.loadings)))
-        for block in self._blocks(samples, with_scores=True):
+
+        def put(block: PosteriorBlock) -> None:
             Z[block.rows, :K] = block.responsibilities.T
             spread = np.repeat(block.responsibilities, self._parameters.n_factors, axis=0)
             Z[block.rows, K:] = (spread * block.scores).T
+
+        samples.over_posterior(self._parameters, put, with_scores=True)
         return Z
 
     def inverse_transform(self, Z: ArrayLike) -> FloatArray:
@@ -526,12 +535,15 @@ class MixtureOfFactorAnalyzers:
     def _criterion(self, name: str, X: ArrayLike, sample_weight: ArrayLike | None) -> float:
         samples = self._samples(X, sample_weight)
         criterion = INFORMATION_CRITERIA[name]
-        log_likelihood = entropy = 0.0
-        for block in self._blocks(samples):
-            log_likelihood += _weighted_sum(block.log_density, block.row_weights)
-            if criterion.uses_entropy:
-                entropy += _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights)
-        return 2 * (criterion.price(samples.total_weight) * self.n_parameters - log_likelihood + entropy)
+
+        def cost(block: PosteriorBlock) -> float:
+            log_likelihood = _weighted_sum(block.log_density, block.row_weights)
+            if not criterion.uses_entropy:
+                return -log_likelihood
+            return _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights) - log_likelihood
+
+        costs = samples.over_posterior(self._parameters, cost)
+        return 2 * (criterion.price(samples.total_weight) * self.n_parameters + sum(costs))
 
     def summary(self) -> str:
         """Readable tables of the components and, after a fit, of the accepted steps of the search.
