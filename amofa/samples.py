@@ -31,6 +31,10 @@ _LEAST_PART_SHARE = 256
 _PART_SUMS_VALUES = 1 << 23
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
+# Some of the work of a search looks at rows at random, which must be held. Of more rows than this, or more values (64
+# MB), but in any case so many for each column, evenly spread ones stand for all.
+_HELD_ROWS, _HELD_VALUES, _HELD_ROWS_PER_COLUMN = 1 << 18, 1 << 23, 32
+_GOLDEN = (math.sqrt(5) - 1) / 2
 # Types whose values the kernel reads as they are; blocks of others are copied to float64.
 _LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -233,6 +237,18 @@ class Samples:
         local._weights, local._all_weights = weights, None
         local.total_weight = float(weights.sum())
         return local
+
+    def thinned(self) -> Samples:
+        """These rows, or, of a huge table, evenly spread ones with the weight of all: what may be held in memory."""
+        d = self.n_features
+        most = min(_HELD_ROWS, max(_HELD_VALUES // d, _HELD_ROWS_PER_COLUMN * d))
+        if self.n_rows <= most:
+            return self
+        # One of each stretch of rows, not always at the same place: rows may have been recorded in turns.
+        places = np.arange(most)
+        selected = ((places + _GOLDEN * places % 1.0) * (self.n_rows / most)).astype(np.intp)
+        weights = np.ones(most) if self._weights is None else self._weights[selected]
+        return self.weighted(selected, weights * (self.total_weight / weights.sum()))
 
     # -- chunks of rows --
 

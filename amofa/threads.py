@@ -15,8 +15,8 @@ from contextvars import ContextVar, copy_context
 from functools import cache
 from multiprocessing import parent_process
 from pathlib import Path
-from threading import Lock
-from typing import Any, TypeVar
+from threading import Lock, local
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -207,6 +207,27 @@ class _Crew:
     def stop(self) -> None:
         with self.lock:
             self.numbers = iter(range(0))
+
+
+class OneEach(Generic[Result]):
+    """Something that threads must not share, made for each when it first asks.
+
+    Parameters
+    ----------
+    make : callable
+        Makes one.
+    """
+
+    def __init__(self, make: Callable[[], Result]) -> None:
+        self._make, self._local = make, local()
+
+    def get(self) -> Result:
+        """That of this thread."""
+        try:
+            found: Result = self._local.found
+        except AttributeError:
+            found = self._local.found = self._make()
+        return found
 
 
 _pool: ThreadPoolExecutor | None = None

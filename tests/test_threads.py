@@ -213,6 +213,19 @@ def test_numpy_error_state_holds_in_all_threads():
         list(in_order(lambda: lambda _: np.log(np.float64(-1.0)), range(6)))
 
 
+def test_one_for_each_thread():
+    made = threads.OneEach(lambda: [threading.get_ident()])
+    assert made.get() is made.get()
+    barrier = threading.Barrier(3)
+
+    def own(_):
+        barrier.wait(timeout=30)
+        return made.get() == [threading.get_ident()] and made.get() is made.get()
+
+    with use_threads(3):
+        assert all(in_order(lambda: own, range(3)))
+
+
 @pytest.mark.parametrize("where", [0, 5])
 def test_an_error_ends_the_work_and_is_raised(where):
     running = threading.Semaphore(0)
@@ -312,6 +325,16 @@ def test_fits_are_the_same_bit_for_bit_with_any_number_of_threads(search):
     for name in ("weights", "means", "uniquenesses"):
         np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
     assert one.history == three.history
+
+
+def test_a_search_is_the_same_bit_for_bit_with_any_number_of_threads():
+    rng = np.random.default_rng(2)
+    X = random_rows(rng, random_mixture(rng, 5, 4, [1, 2, 0, 1, 1], spread=6.0), 900)
+    one, three = (amofa.fit(X, n_threads=n) for n in (1, 3))
+    assert one.n_components > 3
+    assert one.history == three.history
+    for name in ("weights", "means", "uniquenesses"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
 
 
 @pytest.mark.parametrize("value", [0, -1])
