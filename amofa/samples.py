@@ -16,7 +16,7 @@ from amofa import _kurtosis, _posterior, _rows, _statistics
 from amofa._em import Iteration, IterationPart
 from amofa._exact import ExactIteration, ExactIterationPart
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
-from amofa.threads import in_order
+from amofa.threads import OneEach, in_order
 
 # Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
 # have other widths.
@@ -211,6 +211,8 @@ class Samples:
         self._cache: list[Chunk] | None = None
         self._step = _chunk_rows(self.n_rows, self.n_features)
         self._n_chunks = -(-self.n_rows // self._step)
+        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page.
+        self._memory = OneEach(lambda: np.empty(self.n_features * self._step))
 
     @property
     def weights(self) -> FloatArray | None:
@@ -272,7 +274,7 @@ class Samples:
         """For one thread: gives chunks by number; the next overwrites the one before, where rows are not kept."""
         if self._is_small:
             return self._kept().__getitem__
-        memory = np.empty(self.n_features * self._step)
+        memory = self._memory.get()
         return lambda i: self._load(i, memory)
 
     def _passing_chunks(self) -> Iterator[Chunk]:
