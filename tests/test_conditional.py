@@ -12,6 +12,7 @@ import amofa
 from amofa import conditional
 from amofa.conditional import conditional_moments, patterns
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.threads import use_threads
 
 # K, d, factors of each component.
 SHAPES = [
@@ -498,3 +499,28 @@ def test_random_state_of_draws(rng):
     assert (draw(None) != draw(None)).any()
     with pytest.raises(ValueError, match="random_state is for draws; pass draws=True"):
         model.impute(X, random_state=5)
+
+
+def test_threads_change_nothing(rng):
+    parameters = random_mixture(rng, 6, 8, 3)
+    model, X = model_of(parameters), random_rows(rng, parameters, 40_000)
+    X[::2, :3] = NAN
+    X[::5, 6] = NAN
+
+    def everything():
+        moments = conditional_moments(parameters, np.arange(5), np.arange(5, 8), X[:, :5])
+        draws = model.impute(X, draws=True, random_state=0)
+        return [
+            model.score(X),
+            model.icl(X),
+            *moments,
+            draws,
+            *(getattr(model, name)(X) for name in (*METHODS, "impute")),
+        ]
+
+    with use_threads(1):
+        alone = everything()
+    with use_threads(3):
+        shared = everything()
+    for a, b in zip(alone, shared, strict=True):
+        np.testing.assert_array_equal(a, b)
