@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from reference import covariance, random_mixture, random_rows
@@ -524,3 +526,14 @@ def test_threads_change_nothing(rng):
         shared = everything()
     for a, b in zip(alone, shared, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_memory_beyond_the_output_does_not_grow_with_the_rows(rng):
+    model = model_of(random_mixture(rng, 2, 4, 1))
+    X = rng.standard_normal((1_000_000, 4), dtype=np.float32)
+    X[::3, 2] = X[::7] = NAN
+    tracemalloc.start()
+    labels = model.predict(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak - labels.nbytes < X.nbytes  # a float64 copy would be twice that
