@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -258,8 +259,9 @@ class Samples:
         self._cache: list[Chunk] | None = None
         self._step = _chunk_rows(self.n_rows, self.n_features)
         self._n_chunks = -(-self.n_rows // self._step)
-        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page.
-        self._memory = OneEach(lambda: np.empty(self.n_features * self._step))
+        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page. It does not
+        # hold on to these rows, whose memory would then be free only when cycles are looked for.
+        self._memory = OneEach(partial(np.empty, self.n_features * self._step))
 
     @property
     def weights(self) -> FloatArray | None:
