@@ -30,6 +30,7 @@ from amofa.history import Step
 from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, FloatArray, Parameters
+from amofa.repeats import merge_repeats
 from amofa.results import (
     in_canonical_order,
     make_report,
@@ -169,7 +170,7 @@ def fit(
 
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
     with single_blas_thread(), np.errstate(under="ignore"):
-        rows = Standardized.of(table, weights)
+        rows = Standardized.of(*merge_repeats(table, weights))
         warn_of_constant_columns(rows.coordinates.constant)
         task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale))
         watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)

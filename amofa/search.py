@@ -173,7 +173,7 @@ class _Search:
         proposal = Proposal("split", k, fit, n_iter)
         # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
         progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
-        holds = fit.parameters.weights.min() * n >= LEAST_SHARE_OF_A_ROW * n / self.samples.n_rows
+        holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / max(self.samples.n_rows, n)
         return proposal if holds and progress else None
 
     def propose_factor(self, moments: Moments) -> Proposal | None:

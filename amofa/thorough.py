@@ -233,7 +233,7 @@ class _Search:
     def holds(self, fit: Solution) -> bool:
         """Whether components that had to be made have rows and differ."""
         parameters = fit.parameters
-        least = LEAST_SHARE_OF_A_ROW / self.samples.n_rows
+        least = LEAST_SHARE_OF_A_ROW / max(self.samples.n_rows, self.samples.total_weight)
         return bool(parameters.weights.min() >= least) and merge_coincident(parameters) is parameters
 
     def local_splits(self) -> list[_Local]:
