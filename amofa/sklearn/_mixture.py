@@ -186,7 +186,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
         return self.model_.inverse_transform(coordinates).astype(coordinates.dtype, copy=False)
 
     def get_feature_names_out(self, input_features: Iterable[str] | None = None) -> NDArray[Any]:
-        """Names of the columns that `transform` gives: ``amofa_r0``, ... of probabilities, ``amofa_z0_0``, ... of factors.
+        """Names of what `transform` gives: ``amofa_r0``, ... of probabilities, ``amofa_z0_0``, ... of factors.
 
         Parameters
         ----------
