@@ -1,10 +1,10 @@
 """Classification by one mixture of factor analysers for each class; classes borrow covariance from one another.
 
 Classes are to be told apart, not counted, so components and factors are chosen by AIC, which estimates how well the
-next rows are predicted. The density of a class is that of one factor analyser, of a mixture, or a mean of both, which is
-a mixture, too. Every covariance is drawn towards the mean covariance of the components of all classes, as if so many
-rows of it had been seen: the posterior mean under a conjugate prior. How many rows, and which of the three, is estimated
-by cross-validation.
+next rows are predicted. The density of a class is that of one factor analyser, of a mixture, or a mean of both, which
+is a mixture, too. Every covariance is drawn towards the mean covariance of the components of all classes, as if so many
+rows of it had been seen: the posterior mean under a conjugate prior. How many rows, and which of the three, is
+estimated by cross-validation.
 """
 
 from __future__ import annotations

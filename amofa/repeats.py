@@ -1,4 +1,4 @@
-"""Rows that are the same made one, with their weights: then a repeated row and a weight are the same to the last bit."""
+"""Rows that are the same made one, with their weights, so that a repeat and a weight are the same to the last bit."""
 
 from __future__ import annotations
 
