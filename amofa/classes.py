@@ -25,6 +25,7 @@ from scipy.special import logsumexp
 from amofa.arguments import check_noise_floor, check_not_negative, check_whole_number
 from amofa.coordinates import Coordinates, floor_variances
 from amofa.fitting import fit
+from amofa.frames import column_names
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.repeats import merge_repeats
@@ -151,7 +152,7 @@ def fit_classes(
     Parameters
     ----------
     X : (n, d) array-like
-        Finite real numbers.
+        Finite real numbers; of a frame, the models keep the names of columns.
     y : (n,) array-like of int
         The class of each row. Every class needs a row of positive weight.
     sample_weight : (n,) array-like, optional
@@ -223,7 +224,8 @@ def fit_classes(
     _warn_of_fits(whole, options.get("n_components"))
     held_out = [rows.subset(test) for _, test in splits]
     pooling = best_pooling(partial_fits, held_out, log_priors, grid) if splits else min(grid, key=_unlike_untested)
-    return ClassMixtures(tuple(class_models(whole, pooling)), log_priors, pooling, tuple(whole))
+    models = (_named(model, column_names(X)) for model in class_models(whole, pooling))
+    return ClassMixtures(tuple(models), log_priors, pooling, tuple(whole))
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -406,6 +408,11 @@ def as_analyser(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     # The least eigenvalue may be lost in rounding; half of it, or what rounding leaves of it, is noise.
     least = max(values[0] / 2, len(values) * np.finfo(np.float64).eps)
     return deviations[:, None] * directions * np.sqrt(np.maximum(values - least, 0.0)), least * deviations**2
+
+
+def _named(model: MixtureOfFactorAnalyzers, names: tuple[str, ...] | None) -> MixtureOfFactorAnalyzers:
+    """The model with names of its features, where there are any."""
+    return model if names is None else MixtureOfFactorAnalyzers._from_fit(model._parameters, model._report, names)
 
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------

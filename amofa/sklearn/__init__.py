@@ -13,5 +13,6 @@ except ModuleNotFoundError as error:
 
 from amofa.sklearn._classifier import AMoFAClassifier
 from amofa.sklearn._mixture import AMoFA
+from amofa.sklearn._regressor import AMoFARegressor
 
-__all__ = ["AMoFA", "AMoFAClassifier"]
+__all__ = ["AMoFA", "AMoFAClassifier", "AMoFARegressor"]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from amofa.classes import NOISE_FLOOR, PARTS, ClassFit, Table, fit_classes
 from amofa.parameters import FloatArray
 from amofa.samples import check_weights
-from amofa.sklearn._options import FLOATS, checked_rows, total_iterations
+from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations
 
 
 class AMoFAClassifier(ClassifierMixin, BaseEstimator):
@@ -153,7 +153,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         del options["n_jobs"]
         if not isinstance(self.cv, Integral):
             options["cv"] = check_cv(self.cv, labels, classifier=True).split(rows, labels)
-        found = fit_classes(rows, numbers, sample_weight=weights, apply=self._apply, **options)
+        table = named_or_checked(self, X, rows)
+        found = fit_classes(table, numbers, sample_weight=weights, apply=self._apply, **options)
         self._found = found
         self.models_ = list(found.models)
         self.priors_ = np.exp(found.log_priors)

@@ -75,6 +75,11 @@ def total_iterations(model: MixtureOfFactorAnalyzers) -> int:
     return max(1, sum(step.n_iter for step in model.history))
 
 
+def named_or_checked(estimator: Any, X: ArrayLike, rows: NDArray[Any]) -> ArrayLike:
+    """The frame where its columns have names, which the model then keeps; otherwise the rows that were checked."""
+    return X if hasattr(estimator, "feature_names_in_") else rows
+
+
 def checked_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     """Rows for a fitted estimator, float64 or float32."""
     check_is_fitted(estimator)
