@@ -43,7 +43,7 @@ SINGLE_WEIGHTS = (1.0, 0.5, 0.0)
 # Parts of every class that are held out in turn, and the most different rows of a class that take part.
 PARTS = 3
 MOST_ROWS = 1000
-# Losses that differ by less, nats per row, are the same; the first of them is chosen.
+# Losses that differ by less, nats per row, are the same.
 _SAME_LOSS = 1e-9
 # Bounds of the logarithm of the power in `calibrated_loss`.
 _LOG_POWERS = (-7.0, 2.0)
@@ -78,7 +78,7 @@ class Pooling(NamedTuple):
     single: float
 
 
-# Where no row can be held out there are a few of each class, or there is nothing to tell apart.
+# What is chosen without losses, or where they are the same: there are a few rows of each class, or all is easy.
 _UNTESTED = Pooling(10.0, 1.0)
 Apply = Callable[[Callable[[Table], ClassFit], Iterable[Table]], Iterable[ClassFit]]
 
@@ -279,7 +279,7 @@ class _Rows:
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
         """Which rows to train with, and which to hold out; nothing where none can be."""
-        if isinstance(cv, Integral):
+        if not isinstance(cv, Iterable):
             n_parts = check_whole_number("cv", cv, at_least=2)
             parts = class_parts(self.X, self.y, self.n_classes, n_parts)
             tested = [((parts != part) & (parts != _LEFT_OUT), parts == part) for part in range(n_parts)]
@@ -421,7 +421,11 @@ def _named(model: MixtureOfFactorAnalyzers, names: tuple[str, ...] | None) -> Mi
 def best_pooling(
     fits: Sequence[Sequence[ClassFit]], held_out: Sequence[_Rows], log_priors: FloatArray, grid: Sequence[Pooling]
 ) -> Pooling:
-    """The first of those by which the classes of held-out rows are best predicted."""
+    """One of those by which the classes of held-out rows are best predicted."""
+    tested = np.sum([rows.counts() for rows in held_out], axis=0)
+    if not tested.all():
+        # A class of next to no rows has no say here, and no covariance of its own.
+        grid = [pooling for pooling in grid if pooling.rows > 0] or grid
     y = np.concatenate([rows.y for rows in held_out])
     weights = np.concatenate([np.ones(len(rows.y)) if rows.weights is None else rows.weights for rows in held_out])
     losses = {}
@@ -436,7 +440,7 @@ def best_pooling(
                 both = np.logaddexp(np.log(pooling.single) + single, np.log(1 - pooling.single) + mixture)
             losses[pooling] = calibrated_loss(both, log_priors, y, weights)
     least = min(losses.values())
-    return next(pooling for pooling in grid if losses[pooling] <= least + _SAME_LOSS)
+    return min((pooling for pooling in grid if losses[pooling] <= least + _SAME_LOSS), key=_unlike_untested)
 
 
 def calibrated_loss(log_densities: FloatArray, log_priors: FloatArray, y: Labels, weights: FloatArray) -> float:
@@ -454,7 +458,7 @@ def calibrated_loss(log_densities: FloatArray, log_priors: FloatArray, y: Labels
 
 
 def _unlike_untested(pooling: Pooling) -> tuple[bool, bool]:
-    """What makes of those that are allowed the one that is chosen where no row can be held out."""
+    """What is least of the one that is chosen where no row can be held out, or where it is all the same."""
     return pooling.rows != _UNTESTED.rows, pooling.single != _UNTESTED.single
 
 

@@ -40,7 +40,17 @@ FLOORS = (
         "history",
     ),
     ("parameters",),
-    ("analyser", "arguments", "baselines._gaussian", "limits", "metrics", "samples", "summary", "validation"),
+    (
+        "analyser",
+        "arguments",
+        "baselines._gaussian",
+        "limits",
+        "metrics",
+        "repeats",
+        "samples",
+        "summary",
+        "validation",
+    ),
     ("conditional", "frozen"),
     (
         "baselines._componentwise",
@@ -57,9 +67,9 @@ FLOORS = (
     ("baselines._births", "baselines.imofa", "baselines.mfa", "merges", "search"),
     ("baselines.vbmofa", "thorough"),
     ("fitting",),
-    ("baselines",),
-    ("__init__", "demo"),
-    ("cli",),
+    ("baselines", "classes", "sklearn._options"),
+    ("__init__", "demo", "sklearn._classifier", "sklearn._mixture", "sklearn._regressor"),
+    ("cli", "sklearn"),
     ("__main__",),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -172,9 +182,11 @@ def test_build_installs_every_python_file():
     assert {name for name in names if name.endswith((".py", ".pyi"))} - wanted == {"_version.py"}
 
 
-def test_build_installs_every_python_file_of_the_baselines():
-    wanted = {p.name for p in (ROOT / "amofa/baselines").glob("*.py")}
-    assert {name for name in listed("amofa/baselines/meson.build") if name.endswith(".py")} == wanted
+@pytest.mark.parametrize("folder", ["baselines", "sklearn"])
+def test_build_installs_every_python_file_of_a_folder(folder):
+    names = listed(f"amofa/{folder}/meson.build")
+    wanted = {p.name for p in (ROOT / "amofa" / folder).glob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == wanted
 
 
 def test_build_compiles_every_cython_file():
