@@ -29,7 +29,7 @@ from amofa.frames import column_names
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.repeats import merge_repeats
-from amofa.results import warn_of_constant_columns
+from amofa.results import warn_of_constant_columns, without_warnings
 from amofa.samples import Samples, check_table, check_weights
 from amofa.warnings import AmofaWarning
 
@@ -332,9 +332,8 @@ def fit_class(table: Table, *, n_factors: Any = None, **options: Any) -> ClassFi
     of_table = partial(fit, table.X, sample_weight=table.weights, noise_floor=table.floor)
     # A sequence has numbers for the components of the mixture.
     of_one = n_factors if isinstance(n_factors, Integral) else None
-    with warnings.catch_warnings():
-        # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
-        warnings.simplefilter("ignore", AmofaWarning)
+    # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
+    with without_warnings():
         mixture = of_table(n_factors=n_factors, **options)
         alone = mixture.n_components == 1
         single = mixture if alone else of_table(**{**options, "n_factors": of_one, "n_components": 1})
