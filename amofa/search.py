@@ -135,7 +135,7 @@ class _Search:
     def propose_split(self, moments: Moments) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
-        if min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
+        if min(self.samples.row_count, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
             return None
         kurtosis = np.abs(self.samples.kurtosis_z(self.current.parameters))
         labels = self.samples.labels(self.current.parameters)
@@ -173,7 +173,7 @@ class _Search:
         proposal = Proposal("split", k, fit, n_iter)
         # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
         progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
-        holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / max(self.samples.n_rows, n)
+        holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / self.samples.row_count
         return proposal if holds and progress else None
 
     def propose_factor(self, moments: Moments) -> Proposal | None:
@@ -194,7 +194,8 @@ class _Search:
         """Components that vary beyond the noise floor and, where annihilation is on, have support for two children."""
         K = self.current.parameters.n_components
         variances = np.diagonal(moments.covariances, axis1=1, axis2=2)
-        spread = (variances > self.settings.floor).any(axis=1) & (np.bincount(labels, minlength=K) > 1)
+        counts = np.maximum(np.bincount(labels, minlength=K), np.bincount(labels, self.samples.weights, minlength=K))
+        spread = (variances > self.settings.floor).any(axis=1) & (counts > 1)
         if not self.settings.annihilates:
             return [bool(wide) for wide in spread]
         margins = self.margins(children=2, more_factors=0)

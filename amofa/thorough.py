@@ -209,7 +209,7 @@ class _Search:
     def room(self) -> int:
         """How many components there may be beyond those at hand."""
         limits = self.limits
-        most = min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf)
+        most = min(self.samples.row_count, limits.n_components or np.inf, limits.max_components or np.inf)
         return max(0, int(most) - self.current.n_components)
 
     def try_split(self, chosen: Sequence[int], *, forced: bool) -> bool:
@@ -233,7 +233,7 @@ class _Search:
     def holds(self, fit: Solution) -> bool:
         """Whether components that had to be made have rows and differ."""
         parameters = fit.parameters
-        least = LEAST_SHARE_OF_A_ROW / max(self.samples.n_rows, self.samples.total_weight)
+        least = LEAST_SHARE_OF_A_ROW / self.samples.row_count
         return bool(parameters.weights.min() >= least) and merge_coincident(parameters) is parameters
 
     def local_splits(self) -> list[_Local]:
