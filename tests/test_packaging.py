@@ -63,7 +63,7 @@ FLOORS = (
         "panel",
         "tables",
     ),
-    ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "starts", "watch"),
+    ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "pooling", "starts", "watch"),
     ("baselines._births", "baselines.imofa", "baselines.mfa", "merges", "search"),
     ("baselines.vbmofa", "thorough"),
     ("fitting",),
