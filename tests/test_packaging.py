@@ -52,9 +52,12 @@ FLOORS = (
         "tables",
     ),
     ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "starts", "watch"),
-    ("baselines._births", "baselines.imofa", "baselines.mfa", "merges", "search"),
-    ("baselines.vbmofa", "thorough"),
-    ("fitting",),
+    ("baselines._births", "baselines.imofa", "baselines.mfa", "merges", "plot._axes", "search"),
+    ("baselines.vbmofa", "plot._plane", "thorough"),
+    ("fitting", "plot._rows"),
+    ("plot._search",),
+    ("plot._structure",),
+    ("plot",),
     ("baselines",),
     ("__init__", "demo"),
     ("cli",),
@@ -149,7 +152,7 @@ def test_import_loads_no_optional_package(tmp_path):
     )
     loaded = set(result.stdout.split())
     assert {"amofa", "numpy", "scipy"} <= loaded
-    assert loaded.isdisjoint({"sklearn", "matplotlib", "pandas", "joblib", "hypothesis", "pytest"})
+    assert loaded.isdisjoint({"sklearn", "matplotlib", "rich", "pandas", "joblib", "hypothesis", "pytest"})
 
 
 # ---- the build's lists -----------------------------------------------------------------------------------------------
@@ -173,6 +176,11 @@ def test_build_installs_every_python_file():
 def test_build_installs_every_python_file_of_the_baselines():
     wanted = {p.name for p in (ROOT / "amofa/baselines").glob("*.py")}
     assert {name for name in listed("amofa/baselines/meson.build") if name.endswith(".py")} == wanted
+
+
+def test_build_installs_every_python_file_of_the_plots():
+    wanted = {p.name for p in (ROOT / "amofa/plot").glob("*.py")}
+    assert {name for name in listed("amofa/plot/meson.build") if name.endswith(".py")} == wanted
 
 
 def test_build_compiles_every_cython_file():
