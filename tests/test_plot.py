@@ -36,7 +36,8 @@ def space(rng):
     """Three components of two, one and no factors in five columns, far apart in the second and fourth."""
     means = np.zeros((3, 5))
     means[1, 1] = means[2, 3] = 20
-    return Mixture([0.5, 0.3, 0.2], means, [rng.normal(size=(5, p)) for p in (2, 1, 0)], np.ones((3, 5)))
+    loadings = [rng.normal(size=(5, p)) for p in (2, 1, 0)]
+    return Mixture([0.5, 0.3, 0.2], means, loadings, np.ones((3, 5)), feature_names=["a", "b", "c", "d", "e"])
 
 
 def rendered(ax):
@@ -80,9 +81,9 @@ def gain(model, directions):
 
 def test_columns_are_the_view(space, rng):
     X = rng.normal(size=(4, 5))
-    view = make_view(space, (3, "x1"))
+    view = make_view(space, (3, "b"))
     np.testing.assert_array_equal(view.points(X), X[:, [3, 1]])
-    assert view.labels == ("x3", "x1")
+    assert view.labels == ("d", "b")
     for k in range(3):
         np.testing.assert_allclose(view.covariances[k], space.covariance(k)[np.ix_([3, 1], [3, 1])], rtol=1e-12)
 
@@ -137,8 +138,8 @@ def test_the_plane_of_many_columns(rng, monkeypatch):
 def test_axes_of_the_plane_name_their_largest_columns(space):
     labels = make_view(space, None).labels
     assert labels[0].startswith("direction 1: ")
-    assert "x1" in labels[0] + labels[1]
-    assert "x3" in labels[0] + labels[1]
+    assert " b" in labels[0] + labels[1]
+    assert " d" in labels[0] + labels[1]
 
 
 # ---- pictures of rows ------------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def test_clusters_in_the_colours_of_labels(plane):
 
 
 def test_clusters_without_rows(space):
-    ax = amofa.plot.clusters(space, columns=("x1", 3))
+    ax = amofa.plot.clusters(space, columns=("b", 3))
     assert len(ax.get_lines()) == 6
     assert len(ax.collections) == 0
     rendered(ax)
@@ -198,10 +199,9 @@ def test_uncertainty(plane):
     rendered(ax)
 
 
-@pytest.mark.parametrize("column", [0, "x0"])
-def test_density(plane, column):
+def test_density(plane):
     X, _ = plane.sample(300, 0)
-    ax = amofa.plot.density(plane, X, column=column)
+    ax = amofa.plot.density(plane, X)
     ticks, *parts, whole = ax.get_lines()
     grid, values = whole.get_data()
     one = Mixture(plane.weights, plane.means[:, :1], [w[:1] for w in plane.loadings], plane.uniquenesses[:, :1])
@@ -212,6 +212,31 @@ def test_density(plane, column):
     assert sum(bar.get_height() * bar.get_width() for bar in ax.patches) == pytest.approx(1.0)
     rendered(ax)
     assert_legend_is_outside(ax)
+
+
+def test_columns_by_name(space):
+    X, _ = space.sample(20, 0)
+    ax = amofa.plot.density(space, X, column="d")
+    np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), X[:, 3])
+    assert ax.get_xlabel() == "d"
+
+
+def test_missing_cells(space):
+    X, _ = space.sample(20, 0)
+    X[3, 1] = X[4, 0] = np.nan
+    shown = amofa.plot.clusters(space, X, columns=("b", "c")).collections[0].get_offsets()
+    np.testing.assert_array_equal(shown, space.impute(X)[:, [1, 2]])
+    assert len(amofa.plot.uncertainty(space, X).collections[0].get_offsets()) == 20
+    assert len(amofa.plot.density(space, X).get_lines()[0].get_xdata()) == 19
+
+
+def test_frames_must_have_the_columns_of_the_model(space):
+    pandas = pytest.importorskip("pandas")
+    X, _ = space.sample(20, 0)
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    assert len(amofa.plot.clusters(space, frame).collections[0].get_offsets()) == 20
+    with pytest.raises(ValueError, match="another order"):
+        amofa.plot.clusters(space, frame[list("badce")])
 
 
 def test_density_without_rows_and_of_rows_that_are_equal(plane):
@@ -279,7 +304,7 @@ def test_loadings(space):
     ax = amofa.plot.loadings(space)
     correlations = [w / np.sqrt(np.diag(space.covariance(k)))[:, None] for k, w in enumerate(space.loadings)]
     np.testing.assert_allclose(ax.images[0].get_array(), np.concatenate(correlations, axis=1), rtol=1e-12)
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["x0", "x1", "x2", "x3", "x4"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c", "d", "e"]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0", "1", "0"]
     rendered(ax)
     one = amofa.plot.loadings(space, component=1, scaled=False)
@@ -389,19 +414,23 @@ def test_the_picture_that_suits(space, searched):
     ("draw", "error", "message"),
     [
         (lambda p, m: p.clusters(m, np.zeros((3, 4))), ValueError, "X has 4 columns, but the model was made for 5"),
-        (lambda p, m: p.clusters(m, columns=(0, 5)), ValueError, "column must be from 0 to 4, got 5"),
-        (lambda p, m: p.clusters(m, columns=("x0", "y")), ValueError, "column 'y' is not there; there are 'x0'"),
-        (lambda p, m: p.clusters(m, columns=(0, 1.5)), TypeError, "column must be a whole number or a name, got 1.5"),
-        (lambda p, m: p.clusters(m, columns=(0, 0)), ValueError, "columns must differ"),
+        (lambda p, m: p.clusters(m, columns=(0, 5)), ValueError, "columns.* 5"),
+        (lambda p, m: p.clusters(m, columns=("a", "y")), ValueError, "columns.* 'y'"),
+        (lambda p, m: p.clusters(m, columns=(0, 1.5)), TypeError, "columns.* 1.5"),
+        (lambda p, m: p.clusters(m, columns=(0, 0)), ValueError, "columns has column 0 twice"),
         (lambda p, m: p.clusters(m, columns=(0, 1, 2)), ValueError, "columns must be two columns"),
-        (lambda p, m: p.clusters(m, columns="ab"), ValueError, "columns must be two columns"),
+        (lambda p, m: p.clusters(m, columns="ab"), TypeError, "columns must be a list of columns"),
         (lambda p, m: p.clusters(m, labels=[1]), ValueError, "labels are those of rows; pass X"),
         (lambda p, m: p.clusters(m, np.zeros((3, 5)), labels=[1]), ValueError, "labels has shape .* 3 rows"),
         (lambda p, m: p.clusters(m, ax="here"), TypeError, "ax must be matplotlib axes, got str"),
-        (lambda p, m: p.density(m, column=9), ValueError, "column must be from 0 to 4, got 9"),
+        (lambda p, m: p.density(m, column=9), ValueError, "column.* 9"),
         (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=2), ValueError, r"component 2 has no .* \[0, 1\]"),
         (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=3), ValueError, "component must be from 0 to 2"),
-        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=(0, 2)), ValueError, "factor must be from 0 to 1"),
+        (
+            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=(0, 2)),
+            ValueError,
+            "factors must be from 0 to 1, got 2",
+        ),
         (lambda p, m: p.loadings(m, component=2), ValueError, "component 2 has no factors"),
         (lambda p, m: p.loadings(m, component=True), TypeError, "component must be a whole number, got True"),
         (lambda p, m: p.evolution(m), ValueError, "there are no steps of a search"),

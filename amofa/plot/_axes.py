@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,22 +123,3 @@ def check_labels(labels: ArrayLike, n: int) -> NDArray[Any]:
     if array.shape != (n,):
         raise ValueError(f"labels has shape {array.shape}, but X has {n} rows; pass one label per row")
     return array
-
-
-def check_position(name: str, value: Any, n: int, names: Sequence[str] = ()) -> int:
-    """A whole number from 0 to n - 1, or the name that has this place in `names`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is neither; `name` is what the message calls it.
-    """
-    if isinstance(value, str):
-        if value not in names:
-            raise ValueError(f"{name} {value!r} is not there; there are {', '.join(map(repr, names[:20]))}")
-        return names.index(value)
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be a whole number{' or a name' if names else ''}, got {value!r}")
-    if not 0 <= value < n:
-        raise ValueError(f"{name} must be from 0 to {n - 1}, got {value}")
-    return int(value)

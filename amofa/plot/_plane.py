@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from amofa.frames import column_positions
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
-from amofa.plot._axes import check_position
 
 # Of more columns the plane is looked for in the span of means and loadings, without (d, d) arrays.
 _WIDE = 1000
@@ -69,9 +69,9 @@ class View:
         return ellipse
 
 
-def column_names(model: MixtureOfFactorAnalyzers) -> tuple[str, ...]:
+def feature_names(model: MixtureOfFactorAnalyzers) -> tuple[str, ...]:
     """Names of the columns: the model's, or x0, x1, ..."""
-    return tuple(f"x{j}" for j in range(model.n_features))
+    return model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
 
 
 def make_view(model: MixtureOfFactorAnalyzers, columns: Sequence[int | str] | None) -> View:
@@ -82,24 +82,17 @@ def make_view(model: MixtureOfFactorAnalyzers, columns: Sequence[int | str] | No
     TypeError, ValueError
         If the columns are not two that the model has.
     """
-    names = column_names(model)
+    names = feature_names(model)
     if columns is None and model.n_features > 2:
         return _plane_view(model, names)
     if model.n_features == 1:
         raise ValueError("the model has one column, and no plane; use amofa.plot.density")
-    first, second = _pair(columns, names)
-    return _view(model, np.array([first, second]), np.eye(2), (names[first], names[second]))
-
-
-def _pair(columns: Sequence[int | str] | None, names: Sequence[str]) -> tuple[int, int]:
-    if columns is None:
-        return 0, 1
-    if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) != 2:
-        raise ValueError(f"columns must be two columns, by number or name, got {columns!r}")
-    first, second = (check_position("column", column, len(names), names) for column in columns)
-    if first == second:
-        raise ValueError(f"columns must differ, got {columns!r}")
-    return first, second
+    pair = (0, 1) if columns is None else columns
+    positions = column_positions(pair, model.feature_names, model.n_features, name="columns")
+    if len(positions) != 2:
+        raise ValueError(f"columns must be two columns, got {len(positions)}")
+    first, second = positions.tolist()
+    return _view(model, positions, np.eye(2), (names[first], names[second]))
 
 
 def _plane_view(model: MixtureOfFactorAnalyzers, names: Sequence[str]) -> View:

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amofa.arguments import check_whole_number
+from amofa.frames import check_same_names, column_names, column_positions
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.plot._axes import (
     Color,
     axes_for,
     check_labels,
-    check_position,
     component_colors,
     darker,
     dots,
     drawn_rows,
     legend_beside,
 )
-from amofa.plot._plane import View, column_names, make_view
-from amofa.samples import check_table
+from amofa.plot._plane import View, feature_names, make_view
+from amofa.samples import check_incomplete_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,18 @@ _MOST_TICKS = 500
 _BINS = (10, 60)
 # A density is drawn so many standard deviations to each side of a mean, at so many points.
 _REACH, _POINTS = 4.0, 121
+
+
+def check_rows(model: MixtureOfFactorAnalyzers, X: ArrayLike) -> NDArray[Any]:
+    """A table (n, d) for a model; cells may be NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it does not fit the model.
+    """
+    check_same_names(column_names(X), model.feature_names)
+    return check_incomplete_table(X, n_features=model.n_features)[0]
 
 
 def clusters(
@@ -50,7 +63,7 @@ def clusters(
     ----------
     model : MixtureOfFactorAnalyzers
     X : (n, d) array-like, optional
-        Without rows, the ellipses alone.
+        Without rows, the ellipses alone. Missing cells, NaN, are taken to be at their conditional means.
     columns : two of int or str, optional
         Columns to look at. Without them the only two, or of more the plane in which the components differ most, see
         `amofa.plot._plane.discriminating_directions`.
@@ -77,7 +90,7 @@ def clusters(
     """
     view = make_view(model, columns)
     colors = component_colors(model.n_components)
-    table = None if X is None else check_table(X, n_features=model.n_features)
+    table = None if X is None else check_rows(model, X)
     if labels is not None:
         if table is None:
             raise ValueError("labels are those of rows; pass X, too")
@@ -85,16 +98,22 @@ def clusters(
     ax = axes_for(ax, n_entries=model.n_components if labels is None else len(np.unique(labels)))
     if table is not None:
         rows = drawn_rows(len(table))
+        whole = _whole(model, table[rows])
         if labels is None:
-            _scatter(ax, view.points(table[rows]), model.predict(table[rows]), dict(enumerate(colors)))
+            _scatter(ax, view.points(whole), model.predict(table[rows]), dict(enumerate(colors)))
         else:
             kinds = np.unique(labels)
             by_kind = dict(zip(kinds.tolist(), component_colors(len(kinds)), strict=True))
-            _scatter(ax, view.points(table[rows]), labels[rows], by_kind, named=True)
+            _scatter(ax, view.points(whole), labels[rows], by_kind, named=True)
     shown = [(0.0, 0.0, 0.0)] * len(colors) if labels is not None else colors
     _draw_ellipses(ax, view, shown, None if labels is not None else _legend_texts(model))
     _finish(ax, view)
     return ax
+
+
+def _whole(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows with their missing cells filled in."""
+    return model.impute(rows) if np.isnan(rows).any() else rows
 
 
 def _scatter(
@@ -165,7 +184,7 @@ def uncertainty(
     60
     """
     view = make_view(model, columns)
-    table = check_table(X, n_features=model.n_features)
+    table = check_rows(model, X)
     rows = table[drawn_rows(len(table))]
     doubt = 1.0 - model.predict_proba(rows).max(axis=1)
     # The doubtful ones on top.
@@ -175,7 +194,7 @@ def uncertainty(
         for deviations in DEVIATIONS:
             ax.plot(*view.ellipse(k, deviations), color="0.75", linewidth=0.9, zorder=0)
     style = dots(len(rows)) | {"s": 6.0 + 30.0 * doubt[order], "alpha": 0.9}
-    x, y = view.points(rows)[order].T
+    x, y = view.points(_whole(model, rows))[order].T
     shown = ax.scatter(x, y, c=doubt[order], cmap="coolwarm", vmin=0.0, vmax=0.5, **style)
     ax.figure.colorbar(
         shown, ax=ax, label="1 \N{MINUS SIGN} largest responsibility", extend="max" if doubt.max() > 0.5 else None
@@ -217,9 +236,8 @@ def density(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['0: 50.0%, 1 factor', '1: 50.0%, 1 factor', 'mixture']
     """
-    names = column_names(model)
-    j = check_position("column", column, model.n_features, names)
-    values = None if X is None else check_table(X, n_features=model.n_features)[:, j].astype(np.float64)
+    (j,) = column_positions([column], model.feature_names, model.n_features, name="column")
+    values = None if X is None else check_rows(model, X)[:, j].astype(np.float64)
     means = model.means[:, j]
     variances = np.array([(loadings[j] ** 2).sum() for loadings in model.loadings]) + model.uniquenesses[:, j]
     deviations = np.sqrt(variances)
@@ -227,11 +245,11 @@ def density(
     parts = np.exp(-0.5 * ((grid[:, None] - means) / deviations) ** 2) * model.weights / deviations / np.sqrt(2 * np.pi)
     ax = axes_for(ax, n_entries=model.n_components + 1)
     if values is not None:
-        _draw_histogram(ax, values)
+        _draw_histogram(ax, values[~np.isnan(values)])
     for part, color, text in zip(parts.T, component_colors(model.n_components), _legend_texts(model), strict=True):
         ax.plot(grid, part, color=color, linewidth=1.6, label=text)
     ax.plot(grid, parts.sum(axis=1), color="black", linewidth=1.0, linestyle="--", label="mixture")
-    ax.set_xlabel(names[j])
+    ax.set_xlabel(feature_names(model)[j])
     ax.set_ylabel("density")
     ax.set_ylim(bottom=0.0)
     legend_beside(ax)
@@ -288,11 +306,11 @@ def factor_scores(
     if component is None:
         # The first that has two factors, or the most.
         component = int(np.argmax(np.minimum(model.n_factors, 2)))
-    k = check_position("component", component, model.n_components)
+    k = check_whole_number("component", component, at_least=0, at_most=model.n_components - 1)
     p = int(model.n_factors[k])
     if p == 0:
         raise ValueError(f"component {k} has no factors; choose one of {np.flatnonzero(model.n_factors).tolist()}")
-    table = check_table(X, n_features=model.n_features)
+    table = check_rows(model, X)
     marks = None if labels is None else check_labels(labels, len(table))
     selected = np.flatnonzero(model.predict(table) == k)
     selected = selected[drawn_rows(len(selected))]
@@ -302,7 +320,7 @@ def factor_scores(
         ax = axes_for(ax)
         _draw_scores_of_one(ax, scores[:, 0], color)
     else:
-        first, second = (check_position("factor", factor, p) for factor in factors)
+        first, second = (check_whole_number("factors", factor, at_least=0, at_most=p - 1) for factor in factors)
         ax = axes_for(ax)
         _draw_scores_of_two(ax, scores[:, [first, second]], None if marks is None else marks[selected], color)
         ax.set_xlabel(f"factor {first}")
@@ -360,7 +378,7 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     >>> ax.get_ylabel()
     'responsibility'
     """
-    table = check_table(X, n_features=model.n_features)
+    table = check_rows(model, X)
     proba = model.predict_proba(table[drawn_rows(len(table))])
     found = proba.argmax(axis=1)
     order = np.lexsort((-proba[np.arange(len(proba)), found], found))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from amofa.arguments import check_whole_number
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
-from amofa.plot._axes import axes_for, check_position
-from amofa.plot._plane import column_names
+from amofa.plot._axes import axes_for
+from amofa.plot._plane import feature_names
 from amofa.plot._rows import clusters, density
 from amofa.plot._search import evolution
 
@@ -59,7 +60,7 @@ def loadings(
         if not components:
             raise ValueError("the model has no factors, and so no loadings")
     else:
-        components = [check_position("component", component, model.n_components)]
+        components = [check_whole_number("component", component, at_least=0, at_most=model.n_components - 1)]
         if model.n_factors[components[0]] == 0:
             raise ValueError(f"component {component} has no factors, and so no loadings")
     table = np.concatenate([_heat(model, k, scaled) for k in components], axis=1)
@@ -69,7 +70,7 @@ def loadings(
     image = ax.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     label = "correlation of column and factor" if scaled else "loading"
     ax.figure.colorbar(image, ax=ax, label=label)
-    _name_columns(ax, column_names(model))
+    _name_columns(ax, feature_names(model))
     _name_factors(ax, components, [int(model.n_factors[k]) for k in components])
     return ax
 
