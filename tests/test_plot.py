@@ -401,7 +401,7 @@ def test_the_picture_that_suits(space, searched):
     X, model, _ = searched
     assert amofa.plot.sensible(space, space.sample(9, 0)[0]).get_xlabel().startswith("direction 1")
     assert amofa.plot.sensible(space).get_xlabel() == "factor"
-    assert amofa.plot.sensible(model, X).get_xlabel() == "x0"
+    assert model.plot(X).get_xlabel() == "x0"
     assert amofa.plot.sensible(amofa.fit(X, max_factors=0, max_components=1)).get_xlabel() == "step"
     line = Mixture([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
     assert amofa.plot.sensible(line).get_ylabel() == "density"
