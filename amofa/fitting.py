@@ -31,6 +31,7 @@ from amofa.history import Step
 from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, FloatArray, Parameters
+from amofa.progress import progress_line
 from amofa.results import (
     in_canonical_order,
     make_report,
@@ -76,6 +77,7 @@ def fit(
     tol: float = 1e-5,
     max_iter: int = 100,
     callback: Callback | None = None,
+    progress: bool = False,
     on_interrupt: str = "raise",
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
@@ -127,6 +129,10 @@ def fit(
         Called with a `LiveStep` for each model that the search has looked at on all rows: the step as it will stand in
         `history`, with the model so far in ``step.model``. If it returns something true, the search ends there, and
         the best model that was looked at is the result.
+    progress : bool, default False
+        Whether a line on standard error tells how far the search is, where that is a terminal. Needs rich,
+        ``python -m pip install 'amofa[progress]'``. The logger "amofa" tells of every step, too: of accepted ones at
+        level INFO, of the others at DEBUG.
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does, from the first model on: "raise" raises `FitInterrupted`, a KeyboardInterrupt
         with the best model so far as its ``model``; "return" returns this model, with a warning.
@@ -139,6 +145,8 @@ def fit(
     ------
     TypeError, ValueError
         If an argument cannot be used; the message names it and what to do.
+    ImportError
+        If progress is wanted and rich is not installed.
     FitInterrupted
         See `on_interrupt`.
 
@@ -172,6 +180,8 @@ def fit(
     options = _options(search, criterion, noise, prior_rows, tol, max_iter, on_interrupt)
     if not (callback is None or callable(callback)):
         raise TypeError(f"callback must be a function of a step, got {callback!r}")
+    if not isinstance(progress, bool | np.bool_):
+        raise TypeError(f"progress must be True or False, got {progress!r}")
     floor = None if noise_floor is None else check_noise_floor(noise_floor, table.shape[1])
     scale = None if prior_scale is None else check_variances("prior_scale", prior_scale, table.shape[1])
 
@@ -182,7 +192,9 @@ def fit(
         task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names)
         watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)
         try:
-            found = task.search(watch)
+            with progress_line(progress) as watch.show:
+                found = task.search(watch)
+            model = task.conclude(found, watch.history)
         except SearchStopped:
             assert watch.best is not None
             return task.conclude(watch.best, watch.history)
@@ -196,7 +208,7 @@ def fit(
             return best
         warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
         warn_of_shortfall(limits.n_components, found.parameters.n_components)
-        return task.conclude(found, watch.history)
+        return model
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

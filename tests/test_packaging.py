@@ -49,6 +49,7 @@ FLOORS = (
         "coordinates",
         "em",
         "mixture",
+        "progress",
         "results",
         "panel",
         "tables",

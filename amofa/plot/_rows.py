@@ -24,6 +24,7 @@ from amofa.plot._axes import (
 )
 from amofa.plot._plane import View, feature_names, make_view
 from amofa.samples import check_incomplete_table
+from amofa.summary import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,7 +138,7 @@ def _draw_ellipses(ax: Axes, view: View, colors: Sequence[Color], texts: Sequenc
 
 def _legend_texts(model: MixtureOfFactorAnalyzers) -> list[str]:
     return [
-        f"{k}: {weight:.1%}, {p} factor{'' if p == 1 else 's'}"
+        f"{k}: {weight:.1%}, {counted(p, 'factor')}"
         for k, (weight, p) in enumerate(zip(model.weights, model.n_factors.tolist(), strict=True))
     ]
 
