@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Limits
-from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
+from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split, without_idle
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Moments, Samples
 from amofa.watch import Watch
@@ -33,7 +33,9 @@ class Proposal:
     n_iter: int
 
 
-def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit]) -> Fit:
+def paper_search(
+    samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit], init: Parameters | None = None
+) -> Fit:
     """The algorithm of the paper, with the choices where it is silent that are listed in docs/algorithm.md.
 
     Parameters
@@ -43,6 +45,8 @@ def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Wa
     limits : Limits
     watch : Watch
         Sees every model that was looked at, the rejected ones too.
+    init : Parameters, optional
+        The mixture to start from, in place of one component.
 
     Returns
     -------
@@ -50,13 +54,13 @@ def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Wa
         The model of smallest cost of all that meet `limits`.
     """
     search = _Search(samples, settings, limits, watch)
-    search.start()
+    search.start(init)
     while search.grow():
         pass
     if isinstance(limits.n_factors, tuple):
         search.complete_factors(limits.n_factors)
     if limits.n_components is None:
-        search.downsize()
+        search.downsize(1)
     return search.refine()
 
 
@@ -69,11 +73,23 @@ class _Search:
 
     # -- the phases --
 
-    def start(self) -> None:
-        """Fit one component."""
-        first = first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
-        self.current = self.fit(first)
-        self.record(Proposal("start", -1, self.current, self.current.n_iter), accepted=True)
+    def start(self, init: Parameters | None) -> None:
+        """Fit one component, or the mixture given, as far as it may have as many and of so many factors."""
+        first = init or first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
+        self.settle("start", first)
+        if self.limits.most_components is not None:
+            self.downsize(self.limits.most_components)
+        given = self.limits.n_factors
+        if isinstance(given, int) and min(self.current.parameters.n_factors) < given:
+            self.complete_factors((given,) * self.current.parameters.n_components)
+
+    def settle(self, action: str, start: Parameters) -> None:
+        """Fit a mixture, without components that come to nothing on the way."""
+        self.current = self.fit(start)
+        self.record(Proposal(action, -1, self.current, self.current.n_iter), accepted=True)
+        kept = without_idle(self.current.parameters, self.samples.n_rows)
+        if kept is not self.current.parameters:
+            self.settle(action, kept)
 
     def grow(self) -> bool:
         """Make the better of a split and a factor addition; False where neither lowers the cost enough."""
@@ -112,9 +128,9 @@ class _Search:
             parameters = self.current.parameters
             self.record(Proposal("factor", k, self.current, self.current.n_iter), accepted=True)
 
-    def downsize(self) -> None:
-        """Remove the component of smallest weight, run EM, and so on down to one component."""
-        while self.current.parameters.n_components > 1:
+    def downsize(self, n_components: int) -> None:
+        """Remove the component of smallest weight, run EM, and so on down to so many components."""
+        while self.current.parameters.n_components > n_components:
             lightest = int(np.argmin(self.current.parameters.weights))
             self.current = self.fit(self.current.parameters.without(lightest))
             self.record(Proposal("remove", lightest, self.current, self.current.n_iter), accepted=True)
