@@ -28,8 +28,10 @@ from amofa.em import Fit, Settings
 from amofa.exact_em import Problem, Solution
 from amofa.frames import column_names
 from amofa.history import Step
+from amofa.initial import Labels, analysers_of_groups, check_init, groups_of, moments_of_groups, parameters_of_model
 from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.moves import with_tied_noise
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.progress import progress_line
 from amofa.results import (
@@ -41,7 +43,7 @@ from amofa.results import (
     warn_of_shortfall,
     with_canonical_factors,
 )
-from amofa.samples import check_table, check_weights
+from amofa.samples import check_table, check_weights, counted_rows
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread
@@ -74,6 +76,7 @@ def fit(
     sample_weight: ArrayLike | None = None,
     max_components: int | None = None,
     max_factors: int | None = None,
+    init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
     tol: float = 1e-5,
     max_iter: int = 100,
     callback: Callback | None = None,
@@ -120,6 +123,12 @@ def fit(
         How often each row counts; a row of weight 0 is as good as absent. N in the criterion is their sum.
     max_components, max_factors : int, optional
         Bounds of what is found.
+    init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
+        Where the search starts, instead of one component: a model of the same columns, or labels of the rows, whole
+        numbers from 0, each of which makes a component; rows labelled -1 have no say in these, but the start alone
+        holds to labels. The search then splits and merges as always, and chooses factors and noise anew; where there
+        are more components than there may be, they are merged, or with "paper" the lightest removed, first. A model is
+        looked at as it is, too: the result costs no more.
     tol : float, default 1e-5
         EM ends when the criterion is within about this of its limit ("paper": changes by less, and a move must gain
         more than this), in nats per row.
@@ -177,6 +186,7 @@ def fit(
     table = check_table(X, remedy=_REMEDY)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
+    initial = check_init(init, table, names, counted_rows(weights))
     options = _options(search, criterion, noise, prior_rows, tol, max_iter, on_interrupt)
     if not (callback is None or callable(callback)):
         raise TypeError(f"callback must be a function of a step, got {callback!r}")
@@ -189,7 +199,7 @@ def fit(
     with single_blas_thread(), np.errstate(under="ignore"):
         rows = Standardized.of(table, weights)
         warn_of_constant_columns(rows.coordinates.constant)
-        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names)
+        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
         watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)
         try:
             with progress_line(progress) as watch.show:
@@ -308,6 +318,8 @@ class _Task:
         In the coordinates of the search.
     names : tuple of d str, or None
         Of the caller's columns.
+    init : MixtureOfFactorAnalyzers, (n,) intp or None
+        What to start from, in the caller's units, or labels of the rows.
     """
 
     rows: Standardized
@@ -316,6 +328,7 @@ class _Task:
     floor: FloatArray
     prior: Prior
     names: tuple[str, ...] | None
+    init: MixtureOfFactorAnalyzers | Labels | None
 
     def search(self, watch: Watch[Any]) -> Outcome:
         if self.rows.samples.n_features == 0:
@@ -330,15 +343,49 @@ class _Task:
             max_iter=self.options.max_iter,
             annihilates=self.limits.n_components is None,
         )
-        return paper_search(self.rows.samples, settings, self.limits, watch)
+        init = self.init
+        if init is None:
+            start = None
+        elif isinstance(init, MixtureOfFactorAnalyzers):
+            start = self.given_model(init)
+        else:
+            start = moments_of_groups(groups_of(self.rows.samples, init), self.limits.first_factors, self.prior.floor)
+        return paper_search(self.rows.samples, settings, self.limits, watch, start)
 
     def thorough(self, watch: Watch[Solution]) -> Solution:
         """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
-        samples, noise = self.rows.samples, self.options.noise
+        noise = self.options.noise
         if noise != "auto":
-            return thorough_search(samples, self.problem(noise), self.limits, watch)
-        own = thorough_search(samples, self.problem("component"), self.limits, watch)
-        return thorough_search(samples, self.problem("shared"), self.limits, watch, own)
+            return self.thorough_with(noise, watch)
+        own = self.thorough_with("component", watch)
+        tied = self.thorough_with("shared", watch, own)
+        if self.init is None:
+            return tied
+        # What is given may be at its best with shared noise, and the way there not lead over noise of each own.
+        directly = self.thorough_with("shared", watch)
+        return directly if watch.is_better(directly, tied) else tied
+
+    def thorough_with(self, noise: str, watch: Watch[Solution], found: Solution | None = None) -> Solution:
+        """One search, from what it is to start from or from what another one found."""
+        problem = self.problem(noise)
+        init = None if found is not None else self.given(problem)
+        return thorough_search(self.rows.samples, problem, self.limits, watch, found, init)
+
+    def given(self, problem: Problem) -> Parameters | None:
+        """What the caller wants a thorough search to start from."""
+        init, samples = self.init, self.rows.samples
+        if init is None:
+            return None
+        if isinstance(init, MixtureOfFactorAnalyzers):
+            return with_tied_noise(self.given_model(init), problem.noise)
+        wide = samples.n_rows < samples.n_features
+        return with_tied_noise(analysers_of_groups(groups_of(samples, init), problem, wide=wide), problem.noise)
+
+    def given_model(self, model: MixtureOfFactorAnalyzers) -> Parameters:
+        """A model in the coordinates of the search."""
+        floor = self.prior.floor
+        least = np.full_like(floor, floor.max()) if self.options.noise == "isotropic" else floor
+        return parameters_of_model(model, self.rows.coordinates, least, self.limits.most_factors)
 
     def problem(self, noise: str) -> Problem:
         limits, d, n = self.limits, self.rows.samples.n_features, self.rows.samples.total_weight

@@ -55,7 +55,7 @@ FLOORS = (
         "tables",
     ),
     ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "starts", "watch"),
-    ("baselines._births", "baselines.imofa", "baselines.mfa", "merges", "plot._axes", "search"),
+    ("baselines._births", "baselines.imofa", "baselines.mfa", "initial", "merges", "plot._axes", "search"),
     ("baselines.vbmofa", "plot._plane", "thorough"),
     ("fitting", "plot._rows"),
     ("plot._search",),
