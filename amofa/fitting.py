@@ -46,7 +46,7 @@ from amofa.results import (
 from amofa.samples import check_table, check_weights, counted_rows
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
-from amofa.threads import single_blas_thread
+from amofa.threads import single_blas_thread, use_threads
 from amofa.watch import Callback, FitInterrupted, Outcome, SearchStopped, Watch
 
 SEARCHES = ("thorough", "paper")
@@ -82,6 +82,7 @@ def fit(
     callback: Callback | None = None,
     progress: bool = False,
     on_interrupt: str = "raise",
+    n_threads: int | None = None,
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
 
@@ -145,6 +146,10 @@ def fit(
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does, from the first model on: "raise" raises `FitInterrupted`, a KeyboardInterrupt
         with the best model so far as its ``model``; "return" returns this model, with a warning.
+    n_threads : int, optional
+        How many threads may share the work, where there is enough of it; the model is the same for any number. Where
+        not given, one for each core that the process may use, and not more than OMP_NUM_THREADS in the environment;
+        one in processes of `multiprocessing`. BLAS has one thread during a fit.
 
     Returns
     -------
@@ -195,8 +200,11 @@ def fit(
     floor = None if noise_floor is None else check_noise_floor(noise_floor, table.shape[1])
     scale = None if prior_scale is None else check_variances("prior_scale", prior_scale, table.shape[1])
 
+    if n_threads is not None:
+        n_threads = check_whole_number("n_threads", n_threads, at_least=1)
+
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
-    with single_blas_thread(), np.errstate(under="ignore"):
+    with single_blas_thread(), use_threads(n_threads), np.errstate(under="ignore"):
         rows = Standardized.of(table, weights)
         warn_of_constant_columns(rows.coordinates.constant)
         task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
