@@ -28,12 +28,13 @@ from amofa.em import Fit, Settings
 from amofa.exact_em import Problem, Solution
 from amofa.frames import column_names
 from amofa.history import Step
-from amofa.initial import Labels, analysers_of_groups, check_init, groups_of, moments_of_groups, parameters_of_model
+from amofa.initial import LabelledRows, analysers_of_groups, check_init, moments_of_groups, parameters_of_model
 from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.moves import with_tied_noise
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.progress import progress_line
+from amofa.repeats import merge_repeats
 from amofa.results import (
     in_canonical_order,
     make_report,
@@ -43,7 +44,7 @@ from amofa.results import (
     warn_of_shortfall,
     with_canonical_factors,
 )
-from amofa.samples import check_table, check_weights, counted_rows
+from amofa.samples import check_table, check_weights
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread, use_threads
@@ -191,7 +192,7 @@ def fit(
     table = check_table(X, remedy=_REMEDY)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
-    initial = check_init(init, table, names, counted_rows(weights))
+    initial = check_init(init, table, names, weights)
     options = _options(search, criterion, noise, prior_rows, tol, max_iter, on_interrupt)
     if not (callback is None or callable(callback)):
         raise TypeError(f"callback must be a function of a step, got {callback!r}")
@@ -205,7 +206,7 @@ def fit(
 
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
     with single_blas_thread(), use_threads(n_threads), np.errstate(under="ignore"):
-        rows = Standardized.of(table, weights)
+        rows = Standardized.of(*merge_repeats(table, weights))
         warn_of_constant_columns(rows.coordinates.constant)
         task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
         watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)
@@ -326,8 +327,8 @@ class _Task:
         In the coordinates of the search.
     names : tuple of d str, or None
         Of the caller's columns.
-    init : MixtureOfFactorAnalyzers, (n,) intp or None
-        What to start from, in the caller's units, or labels of the rows.
+    init : MixtureOfFactorAnalyzers, LabelledRows or None
+        What to start from, in the caller's columns and units.
     """
 
     rows: Standardized
@@ -336,7 +337,7 @@ class _Task:
     floor: FloatArray
     prior: Prior
     names: tuple[str, ...] | None
-    init: MixtureOfFactorAnalyzers | Labels | None
+    init: MixtureOfFactorAnalyzers | LabelledRows | None
 
     def search(self, watch: Watch[Any]) -> Outcome:
         if self.rows.samples.n_features == 0:
@@ -357,7 +358,7 @@ class _Task:
         elif isinstance(init, MixtureOfFactorAnalyzers):
             start = self.given_model(init)
         else:
-            start = moments_of_groups(groups_of(self.rows.samples, init), self.limits.first_factors, self.prior.floor)
+            start = moments_of_groups(init.groups(self.rows.coordinates), self.limits.first_factors, self.prior.floor)
         return paper_search(self.rows.samples, settings, self.limits, watch, start)
 
     def thorough(self, watch: Watch[Solution]) -> Solution:
@@ -387,7 +388,8 @@ class _Task:
         if isinstance(init, MixtureOfFactorAnalyzers):
             return with_tied_noise(self.given_model(init), problem.noise)
         wide = samples.n_rows < samples.n_features
-        return with_tied_noise(analysers_of_groups(groups_of(samples, init), problem, wide=wide), problem.noise)
+        found = analysers_of_groups(init.groups(self.rows.coordinates), problem, wide=wide)
+        return with_tied_noise(found, problem.noise)
 
     def given_model(self, model: MixtureOfFactorAnalyzers) -> Parameters:
         """A model in the coordinates of the search."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,11 @@ from amofa.frames import check_same_names
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.moves import first_mixture
 from amofa.parameters import Component, FloatArray, Parameters
+from amofa.repeats import merge_repeats
 from amofa.samples import Samples
 
 # The label of rows without one.
 UNLABELLED = -1
-Labels = NDArray[np.intp]
 # The variance of a group counts as if so many rows with the variance of all were in it, where there is no prior: a
 # group of one or two rows would have none of its own.
 _EXTRA_ROWS = 1.0
@@ -27,9 +29,34 @@ _EXTRA_ROWS = 1.0
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of a table with labels.
+
+    Attributes
+    ----------
+    table : (n, d) ndarray
+    weights : (n,) float64, or None
+        Of the rows; 1 where None.
+    labels : (n,) intp
+        Numbered from 0 without gaps; -1 for rows without a label, or without weight.
+    """
+
+    table: NDArray[Any]
+    weights: FloatArray | None
+    labels: NDArray[np.intp]
+
+    def groups(self, coordinates: Coordinates) -> Iterator[Samples]:
+        """The rows of each label, in coordinates of a search."""
+        for label in range(self.labels.max() + 1):
+            rows = np.flatnonzero(self.labels == label)
+            weights = None if self.weights is None else self.weights[rows]
+            yield coordinates.samples(*merge_repeats(self.table[rows], weights), None)
+
+
 def check_init(
-    init: Any, table: NDArray[Any], names: tuple[str, ...] | None, rows: NDArray[np.intp] | None
-) -> MixtureOfFactorAnalyzers | Labels | None:
+    init: Any, table: NDArray[Any], names: tuple[str, ...] | None, weights: FloatArray | None
+) -> MixtureOfFactorAnalyzers | LabelledRows | None:
     """Check what a search is to start from.
 
     Parameters
@@ -38,13 +65,12 @@ def check_init(
     table : (n, d) ndarray
     names : tuple of d str, or None
         Of its columns.
-    rows : (m,) intp, or None
-        Rows that count; all where None.
+    weights : (n,) float64, or None
+        Of its rows.
 
     Returns
     -------
-    MixtureOfFactorAnalyzers, (m,) intp or None
-        Labels of the rows that count.
+    MixtureOfFactorAnalyzers, LabelledRows or None
 
     Raises
     ------
@@ -60,28 +86,25 @@ def check_init(
             raise ValueError(f"init is a model of {init.n_features} columns, but X has {table.shape[1]}")
         check_same_names(names, init.feature_names)
         return init
-    return _check_labels(init, len(table), rows)
+    labels = _check_labels(init, len(table))
+    labels = np.where(True if weights is None else weights > 0, labels, UNLABELLED)
+    if (labels == UNLABELLED).all():
+        raise ValueError("init labels no row that counts; give at least one row a label of 0 or more")
+    numbers = np.unique(labels, return_inverse=True)[1]
+    return LabelledRows(table, weights, numbers - int((labels == UNLABELLED).any()))
 
 
-def _check_labels(init: ArrayLike, n: int, rows: NDArray[np.intp] | None) -> Labels:
+def _check_labels(init: ArrayLike, n: int) -> NDArray[Any]:
     labels = np.asarray(init)
     if labels.dtype.kind not in "iu":
-        raise TypeError(
-            f"init must be a mixture or whole numbers, one label for each row, got {_kind_of(init, labels)}"
-        )
+        kind = type(init).__name__ if labels.ndim == 0 else f"dtype {labels.dtype}"
+        raise TypeError(f"init must be a mixture or whole numbers, one label for each row, got {kind}")
     if labels.shape != (n,):
         raise ValueError(f"init has shape {labels.shape}, but X has {n} rows; pass one label for each row")
-    counted = labels if rows is None else labels[rows]
     if labels.min() < UNLABELLED:
         i = int(np.argmax(labels < UNLABELLED))
         raise ValueError(f"init has the label {labels[i]} in row {i} (from 0); labels are 0 or more, or -1 for none")
-    if not (counted != UNLABELLED).any():
-        raise ValueError("init labels no row that counts; give at least one row a label of 0 or more")
-    return np.unique(counted, return_inverse=True)[1] - int((counted == UNLABELLED).any())
-
-
-def _kind_of(init: Any, array: NDArray[Any]) -> str:
-    return type(init).__name__ if array.ndim == 0 else f"dtype {array.dtype}"
+    return labels
 
 
 # ---- a model ---------------------------------------------------------------------------------------------------------
@@ -135,22 +158,17 @@ def _with_most_factors(component: Component, most: int) -> Component:
 # ---- labels ----------------------------------------------------------------------------------------------------------
 
 
-def groups_of(samples: Samples, labels: Labels) -> list[Samples]:
-    """The rows of each label."""
-    return [samples.subset(np.flatnonzero(labels == label)) for label in range(labels.max() + 1)]
-
-
-def analysers_of_groups(groups: list[Samples], problem: Problem, *, wide: bool) -> Parameters:
+def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bool) -> Parameters:
     """A component for each group, at its maximum for the group's rows and the prior; factors chosen.
 
     Parameters
     ----------
-    groups : list of Samples
+    groups : iterable of Samples
     problem : Problem
     wide : bool
         Whether to do without (d, d) arrays.
     """
-    d = groups[0].n_features
+    d = len(problem.prior.floor)
     solver = None if wide else Solver(d)
     plain = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
     components = []
@@ -160,7 +178,7 @@ def analysers_of_groups(groups: list[Samples], problem: Problem, *, wide: bool) 
     return Parameters.from_components(components)
 
 
-def moments_of_groups(groups: list[Samples], n_factors: int, floor: FloatArray) -> Parameters:
+def moments_of_groups(groups: Iterable[Samples], n_factors: int, floor: FloatArray) -> Parameters:
     """A component for each group, as the paper's search starts from one of all rows."""
     components = []
     for group in groups:

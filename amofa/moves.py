@@ -132,12 +132,13 @@ def merge_coincident(parameters: Parameters) -> Parameters:
     return parameters if len(kept) == parameters.n_components else Parameters.from_components(kept)
 
 
-def without_idle(parameters: Parameters, n_rows: int) -> Parameters:
+def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
     """The mixture without components of hardly a row, and with one of those that coincide; itself if all do and differ.
 
     The heaviest component stays.
     """
-    least = min(LEAST_SHARE_OF_A_ROW / n_rows, float(parameters.weights.max()))
+    share = LEAST_SHARE_OF_A_ROW / max(samples.n_rows, samples.total_weight)
+    least = min(share, float(parameters.weights.max()))
     kept = [c for c in parameters.components() if c.weight >= least]
     return merge_coincident(parameters if len(kept) == parameters.n_components else Parameters.from_components(kept))
 

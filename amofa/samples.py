@@ -186,7 +186,7 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
         i = int(np.argmax(wrong))
         raise ValueError(f"sample_weight must be finite and not negative, got {weights[i]} in row {i} (from 0)")
     if not weights.any():
-        raise ValueError("sample_weight is 0 in every row; at least one row must count")
+        raise ValueError("sample_weight is zero in every row; at least one row must count")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
             raise ValueError("sample_weight has no finite sum; divide it by a constant")

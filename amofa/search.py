@@ -87,7 +87,7 @@ class _Search:
         """Fit a mixture, without components that come to nothing on the way."""
         self.current = self.fit(start)
         self.record(Proposal(action, -1, self.current, self.current.n_iter), accepted=True)
-        kept = without_idle(self.current.parameters, self.samples.n_rows)
+        kept = without_idle(self.current.parameters, self.samples)
         if kept is not self.current.parameters:
             self.settle(action, kept)
 
@@ -189,7 +189,7 @@ class _Search:
         proposal = Proposal("split", k, fit, n_iter)
         # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
         progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
-        holds = fit.parameters.weights.min() * n >= LEAST_SHARE_OF_A_ROW * n / self.samples.n_rows
+        holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / max(self.samples.n_rows, n)
         return proposal if holds and progress else None
 
     def propose_factor(self, moments: Moments) -> Proposal | None:

@@ -140,7 +140,7 @@ class _Search:
         """Fit a mixture, without components that come to nothing on the way."""
         self.current = self.fit(start, choose_at=(0,))
         self.watch.see(action, component, self.current, accepted=True)
-        kept = without_idle(self.current.parameters, self.samples.n_rows)
+        kept = without_idle(self.current.parameters, self.samples)
         if kept is not self.current.parameters:
             self.settle(action, kept, component)
 
@@ -279,7 +279,7 @@ class _Search:
 
     def holds(self, fit: Solution) -> bool:
         """Whether components that had to be made have rows and differ."""
-        return without_idle(fit.parameters, self.samples.n_rows) is fit.parameters
+        return without_idle(fit.parameters, self.samples) is fit.parameters
 
     def local_splits(self) -> list[_Local]:
         """The best local split of each component; those of components that have not changed are known already."""

@@ -9,10 +9,11 @@ from test_fitting import check_model
 
 import amofa
 from amofa.coordinates import Standardized
-from amofa.initial import _with_most_factors
+from amofa.initial import _with_most_factors, check_init
 from amofa.metrics import normalized_information_distance
 from amofa.moves import with_tied_noise, without_idle
 from amofa.parameters import Component, Parameters
+from amofa.samples import Samples
 
 SEARCHES = ["thorough", "paper"]
 Mixture = amofa.MixtureOfFactorAnalyzers
@@ -341,7 +342,20 @@ def test_noise_that_is_tied(rng):
 def test_components_that_come_to_nothing(rng):
     a, b = (Component(w, rng.normal(size=2), np.zeros((0, 2)), np.ones(2)) for w in (0.6, 0.4))
     both = Parameters.from_components([a, b])
-    assert without_idle(both, 100) is both
-    assert without_idle(Parameters.from_components([a, b, a._replace(weight=1e-9)]), 100).n_components == 2
-    assert without_idle(Parameters.from_components([a, b, b]), 100).n_components == 2
-    assert without_idle(Parameters.from_components([b, b, b._replace(mean=b.mean + 1)]), 1).n_components >= 1
+    rows = Samples(rng.normal(size=(100, 2)))
+    assert without_idle(both, rows) is both
+    assert without_idle(Parameters.from_components([a, b, a._replace(weight=1e-9)]), rows).n_components == 2
+    assert without_idle(Parameters.from_components([a, b, b]), rows).n_components == 2
+    three = Parameters.from_components([b, b._replace(mean=b.mean + 1), b._replace(mean=b.mean + 2)])
+    assert without_idle(three, Samples(np.ones((1, 2)))).n_components == 3
+
+
+def test_rows_that_are_the_same_may_have_several_labels():
+    X = np.repeat([[0.0, 1.0], [1.0, 0.0], [5.0, 6.0], [6.0, 5.0]], 20, axis=0)
+    labels = np.repeat([0, 1, 0, 2], 20)
+    labels[1] = 1
+    rows = check_init(labels, X, None, None)
+    groups = list(rows.groups(Standardized.of(X, None).coordinates))
+    assert [group.total_weight for group in groups] == [39.0, 21.0, 20.0]
+    assert [group.n_rows for group in groups] == [2, 2, 1]
+    check_model(amofa.fit(X, init=labels), X)

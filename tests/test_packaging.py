@@ -40,7 +40,17 @@ FLOORS = (
         "history",
     ),
     ("parameters",),
-    ("analyser", "arguments", "baselines._gaussian", "limits", "metrics", "samples", "summary", "validation"),
+    (
+        "analyser",
+        "arguments",
+        "baselines._gaussian",
+        "limits",
+        "metrics",
+        "repeats",
+        "samples",
+        "summary",
+        "validation",
+    ),
     ("conditional", "frozen"),
     (
         "baselines._componentwise",
@@ -58,11 +68,9 @@ FLOORS = (
     ("baselines._births", "baselines.imofa", "baselines.mfa", "initial", "merges", "plot._axes", "search"),
     ("baselines.vbmofa", "plot._plane", "thorough"),
     ("fitting", "plot._rows"),
-    ("plot._search",),
-    ("plot._structure",),
-    ("plot",),
-    ("baselines",),
-    ("__init__", "demo"),
+    ("baselines", "classes", "plot._search", "sklearn._options"),
+    ("__init__", "demo", "plot._structure", "sklearn._classifier", "sklearn._mixture", "sklearn._regressor"),
+    ("plot", "sklearn"),
     ("cli",),
     ("__main__",),
 )
@@ -177,14 +185,11 @@ def test_build_installs_every_python_file():
     assert {name for name in names if name.endswith((".py", ".pyi"))} - wanted == {"_version.py"}
 
 
-def test_build_installs_every_python_file_of_the_baselines():
-    wanted = {p.name for p in (ROOT / "amofa/baselines").glob("*.py")}
-    assert {name for name in listed("amofa/baselines/meson.build") if name.endswith(".py")} == wanted
-
-
-def test_build_installs_every_python_file_of_the_plots():
-    wanted = {p.name for p in (ROOT / "amofa/plot").glob("*.py")}
-    assert {name for name in listed("amofa/plot/meson.build") if name.endswith(".py")} == wanted
+@pytest.mark.parametrize("folder", ["baselines", "plot", "sklearn"])
+def test_build_installs_every_python_file_of_a_folder(folder):
+    names = listed(f"amofa/{folder}/meson.build")
+    wanted = {p.name for p in (ROOT / "amofa" / folder).glob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == wanted
 
 
 def test_build_compiles_every_cython_file():
