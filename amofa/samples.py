@@ -292,7 +292,7 @@ class Samples:
     def thinned(self) -> Samples:
         """These rows, or, of a huge table, evenly spread ones with the weight of all: what may be held in memory."""
         d = self.n_features
-        most = min(_HELD_ROWS, max(_HELD_VALUES // d, _HELD_ROWS_PER_COLUMN * d))
+        most = min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
         if self.n_rows <= most:
             return self
         # One of each stretch of rows, not always at the same place: rows may have been recorded in turns.
@@ -533,7 +533,7 @@ class Samples:
 
 def _chunk_rows(n_rows: int, n_features: int) -> int:
     """How many rows a chunk has: all about as many, and so have the parts of a pass."""
-    most = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // n_features))
+    most = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // max(1, n_features)))
     n_chunks = max(1, -(-n_rows // most))
     many = -(-n_chunks // _MOST_PARTS) * _MOST_PARTS
     n_chunks = many if n_chunks > _MOST_PARTS else 1 << (n_chunks - 1).bit_length()

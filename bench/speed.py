@@ -244,6 +244,7 @@ def threads(options: argparse.Namespace) -> None:
     The ratio (bar: >= 1.8 with two threads) is of minima, and says something only where that many cores are free.
     """
     n, d, K, p = TOGETHER
+    n = n // 2 if options.quick else n
     rng = np.random.default_rng(0)
     mixture = random_mixture(rng, d, K, p)
     X = random_rows(rng, mixture, n)
@@ -256,7 +257,7 @@ def threads(options: argparse.Namespace) -> None:
                     run()
 
         tasks = {f"{t} thread{'s' * (t > 1)}": lambda t=t: em(t) for t in sorted({1, 2, most})}
-        times = interleaved(tasks, 3 * REPEATS if options.quick else 10 * REPEATS, time.perf_counter)
+        times = interleaved(tasks, REPEATS if options.quick else 10 * REPEATS, time.perf_counter)
         one = times.pop("1 thread")
         print(f"{n}, {d}, {K}, {p}, {EM_ITERATIONS} iterations, {search}: 1 thread {middle_and_least(one)}")
         for name, seconds in times.items():
@@ -296,7 +297,7 @@ def scaling(options: argparse.Namespace) -> None:
             for power in range(4, most + 1):
                 X = write_table(Path(folder) / "table.npy", 10**power)
                 iterations = sum(step.n_iter for step in fit_given(X, search).history)
-                repeats = 1 if power > 6 else 3 if power > 5 else REPEATS
+                repeats = 1 if power > 6 else 3 if power > 5 or options.quick else REPEATS
                 times = interleaved({"fit": lambda X=X, search=search: fit_given(X, search)}, repeats)["fit"]
                 per_row.append(times.min() / 10**power / iterations)
                 print(
