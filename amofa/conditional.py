@@ -8,19 +8,22 @@ are N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w): a factor analyser aga
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from amofa.parameters import Component, Evaluator, FloatArray, Parameters
+from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import PosteriorBlock, Samples
+from amofa.threads import use_threads
 
 Columns = NDArray[np.intp]
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Result = TypeVar("Result")
 Generator = np.random.Generator | np.random.RandomState
 
 # Rows are looked through for missing cells in batches of about this many cells, of at most so many rows: a pattern is
@@ -71,7 +74,7 @@ def _alike(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
 
 
 class IncompleteSamples:
-    """Rows of a table some of whose cells are missing, NaN, for `posterior` as `Samples` has it.
+    """Rows of a table some of whose cells are missing, NaN, for passes as `Samples` has them.
 
     Parameters
     ----------
@@ -94,35 +97,61 @@ class IncompleteSamples:
         everything = Samples(table, weights=weights, rows=rows)
         self.n_rows, self.total_weight = everything.n_rows, everything.total_weight
 
-    def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
-        """Log densities of what is observed, responsibilities and, if asked for, factor scores given it.
+    def over_posterior(
+        self, parameters: Parameters, function: Callable[[PosteriorBlock], Result], *, with_scores: bool = False
+    ) -> list[Result]:
+        """What a function makes of each block of rows, whose log densities are those of what is observed.
 
-        Rows come ordered by what they miss: `PosteriorBlock.rows` are their positions. One of which nothing is observed
-        has log density 0, the mixing weights, and scores 0.
+        Blocks come ordered by what their rows miss: `PosteriorBlock.rows` are positions. A row of which nothing is
+        observed has log density 0, the mixing weights, and scores 0.
         """
+        results = []
         for positions, observed in patterns(self._table, self._rows):
             rows = positions if self._rows is None else self._rows[positions]
-            for block in _posterior(mixture.parameters, self._table, rows, observed, self._weights, with_scores):
-                yield block._replace(rows=positions[block.rows])
+            results += _over_posterior(
+                parameters, self._table, rows, observed, function, self._weights, with_scores, positions
+            )
+        return results
+
+    def labels(self, parameters: Parameters) -> NDArray[np.intp]:
+        """The component of largest responsibility of every row, (n,) intp."""
+        labels = np.empty(self.n_rows, dtype=np.intp)
+
+        def put(block: PosteriorBlock) -> None:
+            labels[block.rows] = block.responsibilities.argmax(axis=0)
+
+        self.over_posterior(parameters, put)
+        return labels
 
 
-def _posterior(
+def _over_posterior(
     parameters: Parameters,
     table: NDArray[Any],
     rows: Rows,
     observed: Mask,
+    function: Callable[[PosteriorBlock], Result],
     weights: FloatArray | None = None,
     with_scores: bool = True,
-) -> Iterator[PosteriorBlock]:
-    """What the mixture says of some rows of a table by some of its columns."""
+    positions: Rows | None = None,
+) -> list[Result]:
+    """What a function makes of what the mixture says of some rows of a table by some of its columns.
+
+    Rows are those of the table in the blocks, too, or have other positions.
+    """
+    positions = rows if positions is None else positions
+
+    def place(block: PosteriorBlock) -> Result:
+        return function(block._replace(rows=positions[block.rows]))
+
     columns = np.flatnonzero(observed)
     if len(columns) == 0:
-        yield _prior(parameters, len(rows), None if weights is None else weights[rows])
-    elif len(columns) == parameters.n_features:
-        yield from Samples(table, weights=weights, rows=rows).posterior(Evaluator(parameters), with_scores=with_scores)
+        return [place(_prior(parameters, len(rows), None if weights is None else weights[rows]))]
+    if len(columns) == parameters.n_features:
+        samples = Samples(table, weights=weights, rows=rows)
     else:
         samples = Samples(table, weights=weights, rows=rows, columns=columns)
-        yield from samples.posterior(Evaluator(marginal(parameters, columns)), with_scores=with_scores)
+        parameters = marginal(parameters, columns)
+    return samples.over_posterior(parameters, place, with_scores=with_scores)
 
 
 def _prior(parameters: Parameters, n: int, row_weights: FloatArray | None) -> PosteriorBlock:
@@ -144,8 +173,9 @@ def marginal(parameters: Parameters, columns: Columns) -> Parameters:
     return kept
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Parameters:
-    """The mixture of the other columns given some.
+    """The mixture of the other columns given some, see `MixtureOfFactorAnalyzers.condition`.
 
     Parameters
     ----------
@@ -163,11 +193,11 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
     """
     wanted = np.setdiff1d(np.arange(parameters.n_features), known)
     observed = ~np.isnan(values)
-    (block,) = _posterior(marginal(parameters, known), values[None], np.arange(1), observed)
+    (block,) = _over_posterior(marginal(parameters, known), values[None], np.arange(1), observed, lambda block: block)
     given = marginal(parameters, wanted)
     given.weights[:] = block.responsibilities[:, 0]
     for k, component in enumerate(parameters.components()):
-        given.means[k] = _component_mean(parameters, block, wanted, k)
+        given.means[k] = _checked(_component_mean(parameters, block, wanted, k), "values")
         given.component_loadings(k)[:] = _given_loadings(component, known[observed], wanted)
     return given
 
@@ -191,6 +221,7 @@ def _given_loadings(component: Component, observed: Columns, wanted: Columns) ->
 # ---- moments and draws of wanted columns -----------------------------------------------------------------------------
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def conditional_moments(
     parameters: Parameters, known: Columns, wanted: Columns, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -216,7 +247,8 @@ def conditional_moments(
     Raises
     ------
     ValueError
-        If a column is both known and wanted.
+        If a column is both known and wanted, or values are so large (from 1e290 or so) that means overflow. Variances
+        may be infinite from 1e150 on.
 
     Notes
     -----
@@ -240,15 +272,19 @@ def conditional_moments(
     means, variances = np.empty((2, len(values), len(wanted)))
     of_known = marginal(parameters, known)
     coordinates = np.concatenate([parameters.means, parameters.loadings])[:, wanted]
+
+    def put(own: FloatArray, block: PosteriorBlock) -> None:
+        means[block.rows] = mean = _checked(reduced(block, parameters) @ coordinates, "values")
+        between = _variance_between(parameters, block, wanted, mean)
+        variances[block.rows] = block.responsibilities.T @ own + between
+
     for rows, observed in patterns(values):
         own = np.array([_own_variances(c, known[observed], wanted) for c in parameters.components()])
-        for block in _posterior(of_known, values, rows, observed):
-            of_block = rows[block.rows]
-            means[of_block] = mean = reduced(block, parameters) @ coordinates
-            variances[of_block] = block.responsibilities.T @ own + _variance_between(parameters, block, wanted, mean)
+        _over_posterior(of_known, values, rows, observed, partial(put, own))
     return means, variances
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None) -> None:
     """Put conditional means of missing cells given the observed ones of their rows into them, or draws.
 
@@ -260,18 +296,27 @@ def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None
         Finite, or NaN where cells are missing; changed.
     rng : Generator or RandomState, optional
         To draw all missing cells of a row from their joint distribution.
+
+    Raises
+    ------
+    ValueError
+        If values are so large that means overflow.
     """
     coordinates = np.concatenate([parameters.means, parameters.loadings])
-    for rows, observed in patterns(table):
-        missing = np.flatnonzero(~observed)
-        if not len(missing):
-            continue
-        for block in _posterior(parameters, table, rows, observed):
-            if rng is None:
-                cells = reduced(block, parameters) @ coordinates[:, missing]
-            else:
-                cells = _draw(parameters, block, np.flatnonzero(observed), missing, rng)
-            table[rows[block.rows][:, None], missing] = cells
+
+    def put(missing: Columns, observed: Columns, block: PosteriorBlock) -> None:
+        if rng is None:
+            cells = reduced(block, parameters) @ coordinates[:, missing]
+        else:
+            cells = _draw(parameters, block, observed, missing, rng)
+        table[np.asarray(block.rows)[:, None], missing] = _checked(cells, "X")
+
+    # Draws come one after the other, in the order of rows.
+    with use_threads(None if rng is None else 1):
+        for rows, observed in patterns(table):
+            missing = np.flatnonzero(~observed)
+            if len(missing):
+                _over_posterior(parameters, table, rows, observed, partial(put, missing, np.flatnonzero(observed)))
 
 
 def reduced(block: PosteriorBlock, parameters: Parameters) -> FloatArray:
@@ -300,8 +345,15 @@ def _variance_between(parameters: Parameters, block: PosteriorBlock, wanted: Col
     variance = np.zeros(mean.shape)
     for k, responsibility in enumerate(block.responsibilities):
         deviation = _component_mean(parameters, block, wanted, k) - mean
-        variance += responsibility[:, None] * deviation**2
+        # The root first: a component that takes no part may be so far off that its square is infinite.
+        variance += (np.sqrt(responsibility)[:, None] * deviation) ** 2
     return variance
+
+
+def _checked(means: FloatArray, name: str) -> FloatArray:
+    if not np.isfinite(means).all():
+        raise ValueError(f"{name} has values so large that means given them are not finite; rescale columns")
+    return means
 
 
 def _draw(

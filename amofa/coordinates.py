@@ -91,6 +91,22 @@ class Coordinates:
             scale=self.scale[columns],
         )
 
+    def express(self, parameters: Parameters) -> Parameters:
+        """Parameters in the table's columns and units in these coordinates, constant columns left out."""
+        columns = np.flatnonzero(~self.constant)
+        center, scale = self.center[columns], self.scale[columns]
+        return Parameters.from_components(
+            [
+                Component(
+                    c.weight,
+                    (c.mean[columns] - center) / scale,
+                    c.loadings[:, columns] / scale,
+                    c.uniquenesses[columns] / scale**2,
+                )
+                for c in parameters.components()
+            ]
+        )
+
     def restore(self, parameters: Parameters, constant_variance: FloatArray) -> Parameters:
         """Bring parameters back to the table's columns and units.
 
@@ -161,12 +177,17 @@ class Standardized:
 
 
 def resolution_variances(samples: Samples) -> FloatArray:
-    """The variance that rounding to a column's step adds, (d,): 1/12 of its square.
+    """The variance that rounding to a column's step adds, (d,): 1/12 of its square, from a part of a huge table.
 
     The step is the median distance of neighbouring distinct values: that of the recording in columns of rounded or
     whole numbers, and next to nothing in others. A density that is narrower than it tells of the rounding alone.
     """
-    table = np.concatenate([x for x, _ in samples.chunks()], axis=1)
+    samples = samples.thinned()
+    table = np.empty((samples.n_features, samples.n_rows))
+    start = 0
+    for x, _ in samples.chunks():
+        table[:, start : start + x.shape[1]] = x
+        start += x.shape[1]
     steps = np.zeros(len(table))
     for j, column in enumerate(table):
         distances = np.diff(np.unique(column))

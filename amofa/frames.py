@@ -78,19 +78,32 @@ def to_array(X: ArrayLike) -> NDArray[Any]:
     array([[1. , 2. ],
            [3. , 4.5]])
     """
-    frame: Any = X
+    columns = _columns(X)
+    if not columns:
+        return np.asarray(X)
+    return np.stack([_values(column) for column in columns], axis=1)
+
+
+def _columns(X: Any) -> list[Any]:
+    """Columns of a frame that as a whole would become something else than what they are by themselves."""
+    # polars makes numbers of dates where another column has numbers.
+    if hasattr(X, "get_columns"):
+        return list(X.get_columns())
     # pandas has types of its own, and makes objects of all values where columns are of such.
-    if hasattr(frame, "iloc") and frame.ndim == 2 and not all(isinstance(t, np.dtype) for t in frame.dtypes):
-        return np.stack([_pandas_column(frame.iloc[:, j]) for j in range(frame.shape[1])], axis=1)
-    return np.asarray(X)
+    if hasattr(X, "iloc") and X.ndim == 2 and not all(isinstance(t, np.dtype) for t in X.dtypes):
+        return [X.iloc[:, j] for j in range(X.shape[1])]
+    return []
 
 
-def _pandas_column(column: Any) -> NDArray[Any]:
+def _values(column: Any) -> NDArray[Any]:
     values: NDArray[Any] = np.asarray(column)
     if values.dtype != object:
         return values
+    # None becomes NaN by itself, but not what pandas has for missing values.
+    if hasattr(column, "isna"):
+        values = np.where(column.isna(), np.nan, values)
     try:
-        return np.where(column.isna(), np.nan, values).astype(np.float64)
+        return values.astype(np.float64)
     except ValueError as error:
         raise TypeError(str(error)) from None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,11 @@ from amofa.conditional import IncompleteSamples, condition, fill, reduced
 from amofa.criterion import INFORMATION_CRITERIA
 from amofa.frames import check_same_names, column_names, column_positions
 from amofa.frozen import FrozenMixture
-from amofa.parameters import Evaluator, FloatArray
+from amofa.parameters import FloatArray
 from amofa.samples import PosteriorBlock, Samples, check_incomplete_table, check_table, check_weights, counted_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class MixtureOfFactorAnalyzers(FrozenMixture):
@@ -51,6 +55,10 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
     O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of missing cells; no d x d matrix is formed except by
     `covariance`.
 
+    Large tables are shared among threads, one for each core that the process may use, see
+    `amofa.threads.default_threads`; there are fewer in a block ``with amofa.threads.use_threads(1):``. Results are the
+    same for any number.
+
     Examples
     --------
     >>> import numpy as np
@@ -75,10 +83,6 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         weights = None if sample_weight is None else check_weights(sample_weight, len(table))
         kind = IncompleteSamples if is_incomplete else Samples
         return kind(table, weights=weights, rows=counted_rows(weights))
-
-    def _blocks(self, samples: Samples | IncompleteSamples, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
-        # The evaluator is made anew for every call: its scratch memory must not be shared between threads.
-        return samples.posterior(Evaluator(self._parameters), with_scores=with_scores)
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """The most probable component of every row.
@@ -105,11 +109,7 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         >>> model.predict([[1.0], [3.0]])
         array([0, 1])
         """
-        samples = self._samples(X)
-        labels = np.empty(samples.n_rows, dtype=np.intp)
-        for block in self._blocks(samples):
-            labels[block.rows] = block.responsibilities.argmax(axis=0)
-        return labels
+        return self._samples(X).labels(self._parameters)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Responsibilities: the posterior probability of every component for every row.
@@ -133,8 +133,11 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         """
         samples = self._samples(X)
         proba = np.empty((samples.n_rows, self.n_components))
-        for block in self._blocks(samples):
+
+        def put(block: PosteriorBlock) -> None:
             proba[block.rows] = block.responsibilities.T
+
+        samples.over_posterior(self._parameters, put)
         return proba
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
@@ -157,8 +160,11 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         """
         samples = self._samples(X)
         log_density = np.empty(samples.n_rows)
-        for block in self._blocks(samples):
+
+        def put(block: PosteriorBlock) -> None:
             log_density[block.rows] = block.log_density
+
+        samples.over_posterior(self._parameters, put)
         return log_density
 
     def score(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -181,9 +187,10 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         -1.4189
         """
         samples = self._samples(X, sample_weight)
-        return sum(_weighted_sum(block.log_density, block.row_weights) for block in self._blocks(samples)) / (
-            samples.total_weight
+        sums = samples.over_posterior(
+            self._parameters, lambda block: _weighted_sum(block.log_density, block.row_weights)
         )
+        return sum(sums) / samples.total_weight
 
     def factor_scores(self, X: ArrayLike) -> list[FloatArray]:
         """Posterior means of the factors, E[z | x, k], under every component.
@@ -204,9 +211,12 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         """
         samples = self._samples(X)
         scores = [np.empty((samples.n_rows, p)) for p in self._parameters.n_factors]
-        for block in self._blocks(samples, with_scores=True):
+
+        def put(block: PosteriorBlock) -> None:
             for of_one, part in zip(scores, np.split(block.scores, self._parameters.offsets[1:-1]), strict=True):
                 of_one[block.rows] = part.T
+
+        samples.over_posterior(self._parameters, put, with_scores=True)
         return scores
 
     def transform(self, X: ArrayLike) -> FloatArray:
@@ -229,8 +239,11 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         """
         samples = self._samples(X)
         Z = np.empty((samples.n_rows, self.n_components + len(self._parameters.loadings)))
-        for block in self._blocks(samples, with_scores=True):
+
+        def put(block: PosteriorBlock) -> None:
             Z[block.rows] = reduced(block, self._parameters)
+
+        samples.over_posterior(self._parameters, put, with_scores=True)
         return Z
 
     def inverse_transform(self, Z: ArrayLike) -> FloatArray:
@@ -310,8 +323,6 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
             )
         table, _ = check_incomplete_table(row[None], name="values")
         parameters = condition(self._parameters, known, table[0].astype(np.float64))
-        if not np.isfinite(parameters.buffer).all():
-            raise ValueError("values are so large that means given them are not finite; rescale columns")
         others = None if names is None else tuple(name for j, name in enumerate(names) if j not in known)
         return MixtureOfFactorAnalyzers._from_fit(parameters, None, others)
 
@@ -445,12 +456,15 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
     def _criterion(self, name: str, X: ArrayLike, sample_weight: ArrayLike | None) -> float:
         samples = self._samples(X, sample_weight)
         criterion = INFORMATION_CRITERIA[name]
-        log_likelihood = entropy = 0.0
-        for block in self._blocks(samples):
-            log_likelihood += _weighted_sum(block.log_density, block.row_weights)
-            if criterion.uses_entropy:
-                entropy += _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights)
-        return 2 * (criterion.price(samples.total_weight) * self.n_parameters - log_likelihood + entropy)
+
+        def cost(block: PosteriorBlock) -> float:
+            log_likelihood = _weighted_sum(block.log_density, block.row_weights)
+            if not criterion.uses_entropy:
+                return -log_likelihood
+            return _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights) - log_likelihood
+
+        costs = samples.over_posterior(self._parameters, cost)
+        return 2 * (criterion.price(samples.total_weight) * self.n_parameters + sum(costs))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, see `amofa.io.save`.
@@ -475,6 +489,39 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         from amofa.io import save
 
         save(self, path)
+
+    def plot(self, X: ArrayLike | None = None, **options: Any) -> Axes:
+        """Draw what suits, with matplotlib; see `amofa.plot` for this and more.
+
+        Parameters
+        ----------
+        X : (n, d) array-like, optional
+            With rows: clusters in two columns, or in the plane of more columns that tells the components apart best, or
+            the density of one column. Without: loadings; of a model without factors, the search.
+        **options
+            For the function that draws, such as ``ax``, matplotlib axes to draw into, or ``columns``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError, ValueError
+            If X does not fit the model.
+
+        Examples
+        --------
+        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> model.plot([[1.0, 2.0], [0.0, 1.0]]).get_ylabel()
+        'x1'
+        """
+        # plot lies above this module, since it draws models; so the way down to it is taken only here.
+        from amofa.plot import sensible
+
+        return sensible(self, X, **options)
 
 
 def _weighted_sum(values: FloatArray, weights: FloatArray | None) -> float:

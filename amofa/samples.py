@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from amofa import _kurtosis, _posterior, _rows, _statistics
-from amofa._em import Iteration
-from amofa._exact import ExactIteration
+from amofa._em import Iteration, IterationPart
+from amofa._exact import ExactIteration, ExactIterationPart
 from amofa.frames import to_array
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
+from amofa.threads import OneEach, in_order
 
 # Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
-# have other widths; sums are merged in chunk order.
+# have other widths.
 _CHUNK_VALUES = 1 << 17
 _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
+# The chunks of a pass are worked on in at most so many parts side by side, a power of two; sums over them are merged in
+# order. A part takes about a millisecond at least, and so many times the work of its merging; beyond two parts, sums
+# of all of them together are held to so many values (64 MB).
+_MOST_PARTS = 16
+_LEAST_PART_WORK = 1 << 21
+_LEAST_PART_SHARE = 256
+_PART_SUMS_VALUES = 1 << 23
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
+# Some of the work of a search looks at rows at random, which must be held. Of more rows than this, or more values (64
+# MB), but in any case so many for each column, evenly spread ones stand for all.
+_HELD_ROWS, _HELD_VALUES, _HELD_ROWS_PER_COLUMN = 1 << 18, 1 << 23, 32
+_GOLDEN = (math.sqrt(5) - 1) / 2
 # Types whose values the kernel reads as they are; blocks of others are copied to float64.
 _LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
 Chunk = tuple[FloatArray, FloatArray | None]
+Result = TypeVar("Result")
 
 
 # ---- the door --------------------------------------------------------------------------------------------------------
@@ -241,6 +257,11 @@ class Samples:
         self._origin = np.zeros(self.n_features) if center is None else center
         self._factor = np.ones(self.n_features) if scale is None else 1.0 / scale
         self._cache: list[Chunk] | None = None
+        self._step = _chunk_rows(self.n_rows, self.n_features)
+        self._n_chunks = -(-self.n_rows // self._step)
+        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page. It does not
+        # hold on to these rows, whose memory would then be free only when cycles are looked for.
+        self._memory = OneEach(partial(np.empty, self.n_features * self._step))
 
     @property
     def weights(self) -> FloatArray | None:
@@ -273,31 +294,53 @@ class Samples:
         local.total_weight = float(weights.sum())
         return local
 
+    def thinned(self) -> Samples:
+        """These rows, or, of a huge table, evenly spread ones with the weight of all: what may be held in memory."""
+        d = self.n_features
+        most = min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
+        if self.n_rows <= most:
+            return self
+        # One of each stretch of rows, not always at the same place: rows may have been recorded in turns.
+        places = np.arange(most)
+        selected = ((places + _GOLDEN * places % 1.0) * (self.n_rows / most)).astype(np.intp)
+        weights = np.ones(most) if self._weights is None else self._weights[selected]
+        return self.weighted(selected, weights * (self.total_weight / weights.sum()))
+
+    # -- chunks of rows --
+
     def chunks(self) -> Iterator[Chunk]:
         """All rows in order, as (d, n) float64 blocks with their weights."""
-        if self._cache is None and self.n_rows * self.n_features <= _CACHE_VALUES:
-            self._cache = list(self._read(lambda n: np.empty((self.n_features, n))))
-        return self._read(lambda n: np.empty((self.n_features, n))) if self._cache is None else iter(self._cache)
-
-    def _passing_chunks(self) -> Iterator[Chunk]:
-        """The same; what came before is overwritten by the next, where rows are not kept."""
-        if self.n_rows * self.n_features <= _CACHE_VALUES:
-            return self.chunks()
-        memory = np.empty(self.n_features * self._step)
-        return self._read(lambda n: memory[: self.n_features * n].reshape(self.n_features, n))
+        if self._is_small:
+            return iter(self._kept())
+        return (self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks))
 
     @property
-    def _step(self) -> int:
-        # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
-        return max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // self.n_features)) // 16 * 16 + 8
+    def _is_small(self) -> bool:
+        return self.n_rows * self.n_features <= _CACHE_VALUES
 
-    def _read(self, memory: Callable[[int], FloatArray]) -> Iterator[Chunk]:
-        """Read the table into arrays (d, n) that `memory` makes."""
-        for start in range(0, self.n_rows, self._step):
-            stop = min(start + self._step, self.n_rows)
-            x = memory(stop - start)
-            _rows.load(self._block(start, stop), self._origin, self._factor, x)
-            yield x, None if self._weights is None else self._weights[start:stop]
+    def _kept(self) -> list[Chunk]:
+        """The chunks of a small table."""
+        if self._cache is None:
+            self._cache = [self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks)]
+        return self._cache
+
+    def _reader(self) -> Callable[[int], Chunk]:
+        """For one thread: gives chunks by number; the next overwrites the one before, where rows are not kept."""
+        if self._is_small:
+            return self._kept().__getitem__
+        memory = self._memory.get()
+        return lambda i: self._load(i, memory)
+
+    def _passing_chunks(self) -> Iterator[Chunk]:
+        return map(self._reader(), range(self._n_chunks))
+
+    def _load(self, i: int, memory: FloatArray) -> Chunk:
+        """Read a chunk of the table into memory."""
+        start = i * self._step
+        stop = min(start + self._step, self.n_rows)
+        x = memory[: self.n_features * (stop - start)].reshape(self.n_features, stop - start)
+        _rows.load(self._block(start, stop), self._origin, self._factor, x)
+        return x, None if self._weights is None else self._weights[start:stop]
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         """Rows of the table in a form that the kernel reads; those of most tables are not copied."""
@@ -306,27 +349,121 @@ class Samples:
             block = block[:, self._columns]
         return block if block.dtype in _LOADED and block.flags.c_contiguous else np.ascontiguousarray(block, np.float64)
 
+    # -- parts of a pass, for several threads --
+
+    def _parts(self, n_components: int, n_factors: int, row_work: int = 0, size: int = 0) -> list[range]:
+        """Numbers of the chunks of each part of a pass. They do not depend on the number of threads.
+
+        Parameters
+        ----------
+        n_components, n_factors : int
+            The latter of all components together.
+        row_work : int
+            Multiplications for each row beyond those of the E-step.
+        size : int
+            Values of the sums that a part has of its own.
+        """
+        # Factors are products of columns; an exponential is worth some sixteen of these.
+        work = self.n_rows * (self.n_features * (n_factors + n_components) + 16 * n_components + row_work)
+        least, n_chunks = max(_LEAST_PART_WORK, _LEAST_PART_SHARE * size), self._n_chunks
+        most = min(n_chunks, _MOST_PARTS, work // least, max(2, _PART_SUMS_VALUES // max(1, size)))
+        n_parts = 1 << max(1, most).bit_length() - 1
+        bounds = [n_chunks * part // n_parts for part in range(n_parts + 1)]
+        return [range(*pair) for pair in pairwise(bounds)]
+
+    def _in_parts(
+        self, make_worker: Callable[[], Callable[[range], Result]], parts: Sequence[range]
+    ) -> Iterable[Result]:
+        if self._is_small:
+            # Before several threads do it.
+            self._kept()
+        return in_order(make_worker, parts)
+
     # -- passes over the rows --
+
+    def expect(self, iteration: Iteration | ExactIteration) -> None:
+        """An E-step within an EM run, whose buffers are bound already: its sums become those of these rows."""
+        iteration.clear()
+        parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.size)
+        if len(parts) == 1:
+            for x, w in self._passing_chunks():
+                iteration.accumulate(x, w)
+            return
+
+        def make_worker() -> Callable[[range], Any]:
+            read = self._reader()
+
+            def sums_of(chunks: range) -> IterationPart | ExactIterationPart:
+                part = iteration.part()
+                for i in chunks:
+                    part.accumulate(*read(i))
+                return part
+
+            return sums_of
+
+        for part in self._in_parts(make_worker, parts):
+            iteration.add(part)
+
+    def _sums(
+        self,
+        mixture: Evaluator,
+        shapes: Sequence[tuple[int, ...]],
+        add: Callable[..., None],
+        row_work: int = 0,
+    ) -> list[FloatArray]:
+        """Sums over all rows, of these shapes: ``add(x, w, mixture, *sums)`` adds those of some rows."""
+
+        def make_worker() -> Callable[[range], list[FloatArray]]:
+            read, twin = self._reader(), mixture.twin()
+
+            def sums_of(chunks: range) -> list[FloatArray]:
+                sums = [np.zeros(shape) for shape in shapes]
+                for i in chunks:
+                    add(*read(i), twin, *sums)
+                return sums
+
+            return sums_of
+
+        parameters, size = mixture.parameters, sum(math.prod(shape) for shape in shapes)
+        parts = self._parts(parameters.n_components, len(parameters.loadings), row_work, size)
+        first, *others = self._in_parts(make_worker, parts)
+        for other in others:
+            for total, values in zip(first, other, strict=True):
+                total += values
+        return first
 
     def accumulate(self, mixture: Evaluator, statistics: Statistics, *, with_entropy: bool = True) -> None:
         """One E-step pass: `statistics` becomes that of these rows."""
-        statistics.buffer.fill(0.0)
-        offsets = mixture.parameters.offsets
-        for x, w in self._passing_chunks():
-            _statistics.accumulate(x, w, offsets, mixture.prepared, statistics.buffer, mixture.work, with_entropy)
 
-    def expect(self, iteration: Iteration | ExactIteration) -> None:
-        """The same within an EM run, whose buffers are bound already."""
-        iteration.clear()
-        for x, w in self._passing_chunks():
-            iteration.accumulate(x, w)
+        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, buffer: FloatArray) -> None:
+            _statistics.accumulate(x, w, twin.parameters.offsets, twin.prepared, buffer, twin.work, with_entropy)
+
+        (statistics.buffer[:],) = self._sums(mixture, [statistics.buffer.shape], add)
 
     def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
         """Log densities, responsibilities and, if asked for, factor scores of all rows in order."""
-        parameters = mixture.parameters
-        start = 0
-        for x, row_weights in self._passing_chunks():
-            n = x.shape[1]
+        return map(self._looker(mixture, with_scores), range(self._n_chunks))
+
+    def over_posterior(
+        self, parameters: Parameters, function: Callable[[PosteriorBlock], Result], *, with_scores: bool = False
+    ) -> list[Result]:
+        """What a function makes of each block of the same, in order; it is called in several threads."""
+        evaluator = Evaluator(parameters)
+
+        def make_worker() -> Callable[[range], list[Result]]:
+            look = self._looker(evaluator.twin(), with_scores)
+            return lambda chunks: [function(look(i)) for i in chunks]
+
+        parts = self._parts(parameters.n_components, len(parameters.loadings))
+        return [result for part in self._in_parts(make_worker, parts) for result in part]
+
+    def _looker(self, mixture: Evaluator, with_scores: bool) -> Callable[[int], PosteriorBlock]:
+        """For one thread: gives the posterior of chunks by number."""
+        read, parameters = self._reader(), mixture.parameters
+
+        def look(i: int) -> PosteriorBlock:
+            x, row_weights = read(i)
+            start, n = i * self._step, x.shape[1]
             log_density, responsibilities = np.empty(n), np.empty((parameters.n_components, n))
             scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
             _posterior.posterior(
@@ -339,37 +476,46 @@ class Samples:
                 scores if with_scores else None,
                 mixture.work,
             )
-            yield PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
-            start += n
+            return PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
+
+        return look
 
     def responsibilities(self, parameters: Parameters) -> FloatArray:
         """Of all rows, times the row weights, (K, n)."""
         result = np.empty((parameters.n_components, self.n_rows))
-        for block in self.posterior(Evaluator(parameters)):
+
+        def put(block: PosteriorBlock) -> None:
             result[:, block.rows] = block.responsibilities
             if block.row_weights is not None:
                 result[:, block.rows] *= block.row_weights
+
+        self.over_posterior(parameters, put)
         return result
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
         """The component of largest responsibility of every row, (n,) intp."""
         labels = np.empty(self.n_rows, dtype=np.intp)
-        for block in self.posterior(Evaluator(parameters)):
-            np.argmax(block.responsibilities, axis=0, out=labels[block.rows])
+        self.over_posterior(parameters, lambda block: np.argmax(block.responsibilities, axis=0, out=labels[block.rows]))
         return labels
 
     def moments(self, parameters: Parameters) -> Moments:
         """Soft counts and covariances of every component, by one pass. Memory O(K d^2)."""
         K, d = parameters.n_components, self.n_features
-        mixture = Evaluator(parameters)
-        counts, first, scatter = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
-        for x, w in self._passing_chunks():
-            _statistics.accumulate_scatter(
-                x, w, parameters.offsets, mixture.prepared, counts, first, scatter, mixture.work
-            )
+
+        def add(
+            x: FloatArray,
+            w: FloatArray | None,
+            twin: Evaluator,
+            counts: FloatArray,
+            first: FloatArray,
+            second: FloatArray,
+        ) -> None:
+            _statistics.accumulate_scatter(x, w, parameters.offsets, twin.prepared, counts, first, second, twin.work)
+
+        counts, first, covariances = self._sums(Evaluator(parameters), [(K,), (K, d), (K, d, d)], add, d * d)
         divisor = np.where(counts > 0, counts, 1.0)
         first /= divisor[:, None]
-        covariances = scatter / divisor[:, None, None]
+        covariances /= divisor[:, None, None]
         covariances -= first[:, :, None] * first[:, None, :]
         return Moments(counts, parameters.means + first, covariances)
 
@@ -378,14 +524,26 @@ class Samples:
 
         gamma_k = (b_k - d (d + 2)) / sqrt(8 d (d + 2) / N_k)   (paper, eq. mardiamvkurt); about 0 for a Gaussian.
         """
-        mixture = Evaluator(parameters)
-        counts, fourth = np.zeros(parameters.n_components), np.zeros(parameters.n_components)
-        for x, w in self._passing_chunks():
-            _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, mixture.prepared, counts, fourth, mixture.work)
+
+        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, counts: FloatArray, fourth: FloatArray) -> None:
+            _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, twin.prepared, counts, fourth, twin.work)
+
+        K = parameters.n_components
+        counts, fourth = self._sums(Evaluator(parameters), [(K,), (K,)], add)
         gaussian = self.n_features * (self.n_features + 2)
         excess = fourth / np.where(counts > 0, counts, 1.0) - gaussian
         gamma: FloatArray = excess * np.sqrt(counts / (8 * gaussian))
         return gamma
+
+
+def _chunk_rows(n_rows: int, n_features: int) -> int:
+    """How many rows a chunk has: all about as many, and so have the parts of a pass."""
+    most = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // max(1, n_features)))
+    n_chunks = max(1, -(-n_rows // most))
+    many = -(-n_chunks // _MOST_PARTS) * _MOST_PARTS
+    n_chunks = many if n_chunks > _MOST_PARTS else 1 << (n_chunks - 1).bit_length()
+    # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
+    return (-(-n_rows // n_chunks) + 7) // 16 * 16 + 8
 
 
 @dataclass(frozen=True)

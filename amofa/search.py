@@ -10,9 +10,20 @@ from numpy.typing import NDArray
 
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Limits
-from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
+from amofa.moves import (
+    Shape,
+    Shapes,
+    add_factor,
+    covariance_misfit,
+    first_mixture,
+    merge_coincident,
+    shapes,
+    split,
+    variances,
+    without_idle,
+)
 from amofa.parameters import FloatArray, Parameters
-from amofa.samples import Moments, Samples
+from amofa.samples import Samples
 from amofa.watch import Watch
 
 # The component of largest kurtosis is often not the one whose split pays: where it does not, the runner-up is tried.
@@ -33,7 +44,9 @@ class Proposal:
     n_iter: int
 
 
-def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit]) -> Fit:
+def paper_search(
+    samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit], init: Parameters | None = None
+) -> Fit:
     """The algorithm of the paper, with the choices where it is silent that are listed in docs/algorithm.md.
 
     Parameters
@@ -43,6 +56,8 @@ def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Wa
     limits : Limits
     watch : Watch
         Sees every model that was looked at, the rejected ones too.
+    init : Parameters, optional
+        The mixture to start from, in place of one component.
 
     Returns
     -------
@@ -50,13 +65,13 @@ def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Wa
         The model of smallest cost of all that meet `limits`.
     """
     search = _Search(samples, settings, limits, watch)
-    search.start()
+    search.start(init)
     while search.grow():
         pass
     if isinstance(limits.n_factors, tuple):
         search.complete_factors(limits.n_factors)
     if limits.n_components is None:
-        search.downsize()
+        search.downsize(1)
     return search.refine()
 
 
@@ -69,15 +84,27 @@ class _Search:
 
     # -- the phases --
 
-    def start(self) -> None:
-        """Fit one component."""
-        first = first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
-        self.current = self.fit(first)
-        self.record(Proposal("start", -1, self.current, self.current.n_iter), accepted=True)
+    def start(self, init: Parameters | None) -> None:
+        """Fit one component, or the mixture given, as far as it may have as many and of so many factors."""
+        first = init or first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
+        self.settle("start", first)
+        if self.limits.most_components is not None:
+            self.downsize(self.limits.most_components)
+        given = self.limits.n_factors
+        if isinstance(given, int) and min(self.current.parameters.n_factors) < given:
+            self.complete_factors((given,) * self.current.parameters.n_components)
+
+    def settle(self, action: str, start: Parameters) -> None:
+        """Fit a mixture, without components that come to nothing on the way."""
+        self.current = self.fit(start)
+        self.record(Proposal(action, -1, self.current, self.current.n_iter), accepted=True)
+        kept = without_idle(self.current.parameters, self.samples)
+        if kept is not self.current.parameters:
+            self.settle(action, kept)
 
     def grow(self) -> bool:
         """Make the better of a split and a factor addition; False where neither lowers the cost enough."""
-        moments = self.samples.moments(self.current.parameters)
+        moments = shapes(self.samples, self.current.parameters)
         proposals = [p for p in (self.propose_split(moments), self.propose_factor(moments)) if p is not None]
         accepted = self.choose(proposals)
         for proposal in proposals:
@@ -105,16 +132,16 @@ class _Search:
         components = self.current.parameters.components()
         parameters = Parameters.from_components([components[k] for k in order])
         for k, wanted in enumerate(n_factors[: parameters.n_components]):
-            covariance = self.samples.moments(parameters).covariances[k]
+            covariance = shapes(self.samples, parameters).covariances[k]
             while parameters.n_factors[k] < wanted:
                 parameters = add_factor(parameters, k, covariance, self.settings.floor)
             self.current = self.fit(parameters)
             parameters = self.current.parameters
             self.record(Proposal("factor", k, self.current, self.current.n_iter), accepted=True)
 
-    def downsize(self) -> None:
-        """Remove the component of smallest weight, run EM, and so on down to one component."""
-        while self.current.parameters.n_components > 1:
+    def downsize(self, n_components: int) -> None:
+        """Remove the component of smallest weight, run EM, and so on down to so many components."""
+        while self.current.parameters.n_components > n_components:
             lightest = int(np.argmin(self.current.parameters.weights))
             self.current = self.fit(self.current.parameters.without(lightest))
             self.record(Proposal("remove", lightest, self.current, self.current.n_iter), accepted=True)
@@ -132,7 +159,7 @@ class _Search:
 
     # -- proposals --
 
-    def propose_split(self, moments: Moments) -> Proposal | None:
+    def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
         if min(self.samples.row_count, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
@@ -155,7 +182,7 @@ class _Search:
                 break
         return None if best is None else replace(best, n_iter=n_iter)
 
-    def split(self, k: int, rows: NDArray[np.intp], covariance: FloatArray) -> Proposal | None:
+    def split(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Proposal | None:
         """Component k, with its rows, as two, after EM on all rows; None where they do not hold."""
         children = split(self.samples.subset(rows), self.current.parameters, k, covariance, self.settings)
         if children is None:
@@ -176,7 +203,7 @@ class _Search:
         holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / self.samples.row_count
         return proposal if holds and progress else None
 
-    def propose_factor(self, moments: Moments) -> Proposal | None:
+    def propose_factor(self, moments: Shapes) -> Proposal | None:
         """Add a factor to the component whose covariance is modelled worst, if it has support for it."""
         if self.limits.n_factors is not None:
             return None
@@ -190,12 +217,12 @@ class _Search:
         fit = expectation_maximization(self.samples, start, self.settings, target=self.current.cost)
         return Proposal("factor", k, fit, fit.n_iter)
 
-    def splittable(self, moments: Moments, labels: NDArray[np.intp]) -> list[bool]:
+    def splittable(self, moments: Shapes, labels: NDArray[np.intp]) -> list[bool]:
         """Components that vary beyond the noise floor and, where annihilation is on, have support for two children."""
         K = self.current.parameters.n_components
-        variances = np.diagonal(moments.covariances, axis1=1, axis2=2)
+        varies = np.array([(variances(c) > self.settings.floor).any() for c in moments.covariances])
         counts = np.maximum(np.bincount(labels, minlength=K), np.bincount(labels, self.samples.weights, minlength=K))
-        spread = (variances > self.settings.floor).any(axis=1) & (counts > 1)
+        spread = varies & (counts > 1)
         if not self.settings.annihilates:
             return [bool(wide) for wide in spread]
         margins = self.margins(children=2, more_factors=0)

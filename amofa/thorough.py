@@ -9,12 +9,13 @@ import numpy as np
 
 from amofa._analyser import Solver
 from amofa.exact_em import Problem, Solution, exact_em
-from amofa.limits import LEAST_SHARE_OF_A_ROW, REFINEMENT, Limits
-from amofa.merges import merge_candidates
-from amofa.moves import merge_coincident
+from amofa.limits import REFINEMENT, Limits
+from amofa.merges import MergedPair, merge_candidates
+from amofa.moves import with_tied_noise, without_idle
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import Mask, layers, parts, split_masks
+from amofa.threads import OneEach, in_order
 from amofa.watch import Watch
 
 # Rows of smaller responsibility have no say in a component's local fit.
@@ -44,7 +45,12 @@ _REFINED = 1e-5
 
 
 def thorough_search(
-    samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution], found: Solution | None = None
+    samples: Samples,
+    problem: Problem,
+    limits: Limits,
+    watch: Watch[Solution],
+    found: Solution | None = None,
+    init: Parameters | None = None,
 ) -> Solution:
     """Grow by splits, merge, and so on until no move lowers the cost.
 
@@ -59,6 +65,8 @@ def thorough_search(
     found : Solution, optional
         Of a search with a noise for each component. The search then goes on from it with the noise shared, if that
         costs no more at once, and the better of the two models is its result.
+    init : Parameters, optional
+        The mixture to start from, in place of one component. The result costs no more than it does as it is.
 
     Returns
     -------
@@ -66,7 +74,10 @@ def thorough_search(
         The model of smallest cost that meets `limits`.
     """
     search = _Search(samples, problem, limits, watch)
-    if found is None:
+    given = None
+    if init is not None:
+        given = search.start_from(init)
+    elif found is None:
         search.start()
     elif not search.share(found):
         return found
@@ -75,6 +86,8 @@ def thorough_search(
     if isinstance(limits.n_factors, tuple):
         search.complete_factors(limits.n_factors)
     search.refine()
+    if given is not None:
+        search.fall_back(given)
     return search.current if found is None or watch.is_better(search.current, found) else found
 
 
@@ -92,11 +105,17 @@ class _Search:
 
     def __init__(self, samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution]) -> None:
         self.samples, self.problem, self.limits, self.watch = samples, problem, limits, watch
+        # What splits and merges start from need not be all rows of a huge table.
+        self.sample = samples.thinned()
         self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
         # Tables with fewer rows than columns do without (d, d) arrays.
-        self.solver = Solver(samples.n_features) if samples.n_rows >= samples.n_features else None
+        self.solvers = OneEach(lambda: Solver(samples.n_features) if samples.n_rows >= samples.n_features else None)
         self.locals: list[_Local] = []
         self.current: Solution
+
+    @property
+    def solver(self) -> Solver | None:
+        return self.solvers.get()
 
     # -- the phases --
 
@@ -107,12 +126,34 @@ class _Search:
         self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
         self.watch.see("start", -1, self.current, accepted=True)
 
+    def start_from(self, init: Parameters) -> Solution:
+        """Look at a mixture as it is, and fit it, with as many components as there may be."""
+        given = exact_em(self.samples, init, self.problem, self.solver, 0)
+        self.watch.see("start", -1, given, accepted=True)
+        self.settle("start", init)
+        while self.current.n_components > self.most():
+            pair = merge_candidates(self.samples, self.current, self.problem)[0]
+            self.settle("merge", self.merged(pair), pair.first)
+        return given
+
+    def settle(self, action: str, start: Parameters, component: int = -1) -> None:
+        """Fit a mixture, without components that come to nothing on the way."""
+        self.current = self.fit(start, choose_at=(0,))
+        self.watch.see(action, component, self.current, accepted=True)
+        kept = without_idle(self.current.parameters, self.samples)
+        if kept is not self.current.parameters:
+            self.settle(action, kept, component)
+
+    def fall_back(self, given: Solution) -> None:
+        """Go back to the mixture that the search started from, if it costs less as it is than what was found."""
+        if self.limits.met_by(given.parameters) and self.current.cost > given.cost + _LEAST_GAIN:
+            # It is where EM ends, since that does not lower the cost.
+            self.current = replace(given, converged=True)
+            self.refine()
+
     def share(self, found: Solution) -> bool:
         """Give the components of a model one noise; whether that costs no more, or more must be found than it has."""
-        components = found.parameters.components()
-        noise = np.exp(found.parameters.weights @ np.log(found.parameters.uniquenesses))
-        start = Parameters.from_components([c._replace(uniquenesses=noise) for c in components])
-        self.current = self.fit(start, choose_at=(0,))
+        self.current = self.fit(with_tied_noise(found.parameters, "shared"), choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
         costs_no_more = bool(self.current.cost <= found.cost + _LEAST_GAIN)
         accepted = costs_no_more or not self.limits.met_by(found.parameters)
@@ -140,7 +181,7 @@ class _Search:
 
     def halve(self) -> bool:
         """Where a component must be made and no local fit holds: part the rows of one, the heaviest first."""
-        responsibilities = self.samples.responsibilities(self.current.parameters)
+        responsibilities = self.sample.responsibilities(self.current.parameters)
         for k in np.argsort(-self.current.parameters.weights, kind="stable").tolist():
             whole = self.local_whole(self.current.parameters.component(k), responsibilities[k])
             if whole is None:
@@ -158,18 +199,22 @@ class _Search:
         """Make two components one; False where that never lowers the cost."""
         if self.limits.n_components is not None or self.current.n_components == 1:
             return False
-        for pair in merge_candidates(self.samples, self.current, self.problem)[:_MOST_TRIALS]:
+        for pair in merge_candidates(self.sample, self.current, self.problem)[:_MOST_TRIALS]:
             if pair.excess > _HOPELESS * self.samples.total_weight:
                 break
-            components = self.current.parameters.components()
-            kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
-            fit = self.fit(Parameters.from_components([*kept, pair.merged]), bar=self.bar())
+            fit = self.fit(self.merged(pair), bar=self.bar())
             accepted = bool(fit.cost < self.bar())
             self.watch.see("merge", pair.first, fit, accepted=accepted)
             if accepted:
                 self.current = fit
                 return True
         return False
+
+    def merged(self, pair: MergedPair) -> Parameters:
+        """The mixture with two components made one."""
+        components = self.current.parameters.components()
+        kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
+        return Parameters.from_components([*kept, pair.merged])
 
     def complete_factors(self, n_factors: tuple[int, ...]) -> None:
         """Give the components, the heaviest first, the numbers of factors that were asked for."""
@@ -208,9 +253,12 @@ class _Search:
 
     def room(self) -> int:
         """How many components there may be beyond those at hand."""
-        limits = self.limits
-        most = min(self.samples.row_count, limits.n_components or np.inf, limits.max_components or np.inf)
-        return max(0, int(most) - self.current.n_components)
+        return max(0, self.most() - self.current.n_components)
+
+    def most(self) -> int:
+        """How many components there may be."""
+        n = int(self.samples.row_count)
+        return min(n, self.limits.most_components or n)
 
     def try_split(self, chosen: Sequence[int], *, forced: bool) -> bool:
         """Replace the chosen components by their children and run EM on all rows; keep what lowers the cost."""
@@ -232,27 +280,27 @@ class _Search:
 
     def holds(self, fit: Solution) -> bool:
         """Whether components that had to be made have rows and differ."""
-        parameters = fit.parameters
-        least = LEAST_SHARE_OF_A_ROW / self.samples.row_count
-        return bool(parameters.weights.min() >= least) and merge_coincident(parameters) is parameters
+        return without_idle(fit.parameters, self.samples) is fit.parameters
 
     def local_splits(self) -> list[_Local]:
         """The best local split of each component; those of components that have not changed are known already."""
-        responsibilities = self.samples.responsibilities(self.current.parameters)
-        result = []
-        for k, component in enumerate(self.current.parameters.components()):
-            known = next((local for local in self.locals if _same(local.component, component)), None)
-            result.append(known or self.local_split(component, responsibilities[k]))
-        return result
+        components = self.current.parameters.components()
+        known = [next((local for local in self.locals if _same(local.component, c)), None) for c in components]
+        # The largest first, lest all but one thread wait for it in the end.
+        new = [k for k in np.argsort(-self.current.counts, kind="stable").tolist() if known[k] is None]
+        responsibilities = self.sample.responsibilities(self.current.parameters) if new else np.empty((0, 0))
+        splits = in_order(lambda: lambda k: self.local_split(components[k], responsibilities[k]), new)
+        found = dict(zip(new, splits, strict=True))
+        return [local or found[k] for k, local in enumerate(known)]
 
     def local_whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Solution] | None:
         """The rows of a component and its fit to them; None where there are none to part."""
-        weights = self.samples.weights
+        weights = self.sample.weights
         least = _LEAST_RESPONSIBILITY if weights is None else _LEAST_RESPONSIBILITY * weights
         rows = np.flatnonzero(responsibilities > least)
         if len(rows) < 2:
             return None
-        local = self.samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+        local = self.sample.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
         one = Parameters.from_components([component])
         return local, exact_em(local, one, self.problem, self.solver, 1, choose_at_end=False)
 

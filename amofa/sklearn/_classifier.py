@@ -58,6 +58,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Tolerance of EM, nats per row.
     max_iter : int, default 100
         Most iterations of one EM run.
+    n_threads : int, optional
+        Threads of each fit.
     n_jobs : int, optional
         Processes over the fits of classes and parts, as everywhere in scikit-learn; results do not depend on it.
 
@@ -109,6 +111,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         max_factors: int | None = None,
         tol: float = 1e-5,
         max_iter: int = 100,
+        n_threads: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -126,6 +129,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self.max_factors = max_factors
         self.tol = tol
         self.max_iter = max_iter
+        self.n_threads = n_threads
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
