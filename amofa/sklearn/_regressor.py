@@ -43,7 +43,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
     max_components, max_factors : int, optional
         Bounds of what is found.
     init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
-        Where the search starts: a model of features and targets, or labels of the training rows, -1 where there is none.
+        Where the search starts: a model of features and targets, or labels of the training rows, -1 for none.
     tol : float, default 1e-5
         Tolerance of EM, nats per row.
     max_iter : int, default 100
