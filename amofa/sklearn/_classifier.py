@@ -38,7 +38,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     noise_floor : float or (n_features,) array-like, default 0.06
         Smallest uniqueness in all classes: a share of each column's variance in the rows of all classes, or variances.
     pooled_rows : float, optional
-        Rows that the pooled covariance is worth; 0 for none. Estimated where not given.
+        Rows that the pooled covariance is worth; 0 for none. Estimated where not given. Anything but 0 forms matrices
+        of n_features x n_features.
     single_weight : float, optional
         From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
         given.
