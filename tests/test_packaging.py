@@ -38,8 +38,9 @@ FLOORS = (
         "criterion",
         "frames",
         "history",
+        "table_columns",
     ),
-    ("parameters",),
+    ("parameters", "table_text"),
     (
         "analyser",
         "arguments",
