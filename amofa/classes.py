@@ -224,7 +224,7 @@ def fit_classes(
     _warn_of_fits(whole, options.get("n_components"))
     held_out = [rows.subset(test) for _, test in splits]
     pooling = best_pooling(partial_fits, held_out, log_priors, grid) if splits else min(grid, key=_unlike_untested)
-    models = (_named(model, column_names(X)) for model in class_models(whole, pooling))
+    models = (model._named(column_names(X)) for model in class_models(whole, pooling))
     return ClassMixtures(tuple(models), log_priors, pooling, tuple(whole))
 
 
@@ -408,11 +408,6 @@ def as_analyser(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     # The least eigenvalue may be lost in rounding; half of it, or what rounding leaves of it, is noise.
     least = max(values[0] / 2, len(values) * np.finfo(np.float64).eps)
     return deviations[:, None] * directions * np.sqrt(np.maximum(values - least, 0.0)), least * deviations**2
-
-
-def _named(model: MixtureOfFactorAnalyzers, names: tuple[str, ...] | None) -> MixtureOfFactorAnalyzers:
-    """The model with names of its features, where there are any."""
-    return model if names is None else MixtureOfFactorAnalyzers._from_fit(model._parameters, model._report, names)
 
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
