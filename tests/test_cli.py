@@ -151,9 +151,10 @@ def test_demo_report_of_any_number_of_components(monkeypatch, run, n_components)
 @pytest.mark.usefixtures("files")
 def test_fit_writes_the_model_and_prints_its_summary(run, rows):
     text = run("fit", "rows.csv", "--columns", "x,y", "-o", "out.npz")
-    expected = amofa.fit(rows)
-    assert text == f"{expected.summary()}\n"
-    assert amofa.load("out.npz").log_likelihood == expected.log_likelihood
+    expected, found = amofa.fit(rows), amofa.load("out.npz")
+    assert text == f"{found.summary()}\n"
+    assert found.log_likelihood == expected.log_likelihood
+    assert found.feature_names == ("x", "y")
 
 
 @pytest.mark.usefixtures("files")
@@ -267,7 +268,7 @@ def test_warnings_are_lines_on_standard_error(capsys, rows):
 
 
 def test_warnings_of_others_are_not_hidden(monkeypatch):
-    monkeypatch.setattr("amofa.cli.demo.demonstrate", lambda seed: warnings.warn("other", RuntimeWarning, stacklevel=1))
+    monkeypatch.setattr("amofa.demo.demonstrate", lambda seed: warnings.warn("other", RuntimeWarning, stacklevel=1))
     with pytest.raises(RuntimeWarning, match="other"):
         cli.main(["demo"])
 
@@ -538,7 +539,7 @@ def test_memory_error_without_words(monkeypatch, refusal):
     def fail(seed):
         raise MemoryError
 
-    monkeypatch.setattr("amofa.cli.demo.demonstrate", fail)
+    monkeypatch.setattr("amofa.demo.demonstrate", fail)
     assert refusal("demo") == "there is not enough memory"
 
 
@@ -585,7 +586,7 @@ def test_interrupt(monkeypatch, capsys):
     def interrupt(seed):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amofa.cli.demo.demonstrate", interrupt)
+    monkeypatch.setattr("amofa.demo.demonstrate", interrupt)
     assert cli.main(["demo"]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -594,7 +595,7 @@ def test_mistakes_of_the_program_are_not_hidden(monkeypatch):
     def fail(seed):
         raise TypeError("a mistake")
 
-    monkeypatch.setattr("amofa.cli.demo.demonstrate", fail)
+    monkeypatch.setattr("amofa.demo.demonstrate", fail)
     with pytest.raises(TypeError, match="a mistake"):
         cli.main(["demo"])
 

@@ -13,7 +13,7 @@ import pytest
 
 import amofa
 from amofa.history import Step
-from amofa.progress import _Line, progress_line
+from amofa.progress import _Search, progress_line
 
 pytest.importorskip("rich")
 pty = pytest.importorskip("pty")
@@ -93,7 +93,7 @@ def test_without_rich(rows, monkeypatch):
 
 
 def test_what_the_line_says():
-    line = _Line()
+    line = _Search()
     start = Step("start", -1, (1,), 1234.5, 0.0, 0.0, 3, True)
     split = Step("split", 0, (1, 0), 1300.0, 0.0, 0.0, 3, False)
     assert line.after(start) == "1 component, 1 factor, cost 1234.50 nats; 1 model tried, last: start accepted"
