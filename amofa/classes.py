@@ -196,7 +196,7 @@ def fit_classes(
     _warn_of_fits(whole, options.get("n_components"))
     held_out = [rows.subset(test).held_out for _, test in splits]
     pooling = best_pooling(partial_fits, held_out, log_priors, grid)
-    models = (_named(model, column_names(X)) for model in class_models(whole, pooling))
+    models = (model._named(column_names(X)) for model in class_models(whole, pooling))
     return ClassMixtures(tuple(models), log_priors, pooling, tuple(whole))
 
 
@@ -314,11 +314,6 @@ def fit_class(table: Table, *, n_factors: Any = None, **options: Any) -> ClassFi
         alone = mixture.n_components == 1
         single = mixture if alone else of_table(**{**options, "n_factors": of_one, "n_components": 1})
     return ClassFit(single, mixture, float(mixture.n_samples or 0.0))
-
-
-def _named(model: MixtureOfFactorAnalyzers, names: tuple[str, ...] | None) -> MixtureOfFactorAnalyzers:
-    """The model with names of its features, where there are any."""
-    return model if names is None else MixtureOfFactorAnalyzers._from_fit(model._parameters, model._report, names)
 
 
 # ---- arguments, warnings ---------------------------------------------------------------------------------------------

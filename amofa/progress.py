@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib.util
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from amofa.history import Step
 from amofa.summary import counted
 
 Show = Callable[[Step], None]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+
+
+def can_be_shown() -> bool:
+    """Whether rich is installed."""
+    return importlib.util.find_spec("rich") is not None
+
+
+@contextmanager
+def _line(wanted: bool, first: str) -> Iterator[Callable[[str], None] | None]:
+    """A line on standard error, to be changed by a call; None where none is wanted, or there is no terminal."""
+    if not wanted:
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    except ImportError as error:
+        raise ImportError("progress=True needs rich: python -m pip install 'amofa[progress]'") from error
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    # The elapsed time and the spinner go on while there is no news.
+    parts: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+    with Progress(*parts, console=console) as display:
+        task = display.add_task(first, total=None)
+        yield lambda text: display.update(task, description=text)
+        display.update(task, total=1, completed=1)
 
 
 @contextmanager
@@ -35,28 +66,47 @@ def progress_line(wanted: bool) -> Iterator[Show | None]:
     ...     show is None
     True
     """
-    if not wanted:
-        yield None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-    except ImportError as error:
-        raise ImportError("progress=True needs rich: python -m pip install 'amofa[progress]'") from error
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    # The elapsed time and the spinner go on while there is no news.
-    parts = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*parts, console=console) as display:
-        task = display.add_task("fitting the first model", total=None)
-        line = _Line()
-        yield lambda step: display.update(task, description=line.after(step))
-        display.update(task, total=1, completed=1)
+    with _line(wanted, "fitting the first model") as change:
+        search = _Search()
+        yield None if change is None else lambda step: change(search.after(step))
 
 
-class _Line:
+@contextmanager
+def progress_of_fits(wanted: bool) -> Iterator[Map]:
+    """Keep a line on standard error up to date while one fit after another is made.
+
+    Parameters
+    ----------
+    wanted : bool
+
+    Yields
+    ------
+    callable
+        To be used as `map`.
+
+    Raises
+    ------
+    ImportError
+        If a line is wanted and rich is not installed.
+
+    Examples
+    --------
+    >>> with progress_of_fits(False) as apply:
+    ...     list(apply(abs, [-1, 2]))
+    [1, 2]
+    """
+    with _line(wanted, "fitting the first model") as change:
+
+        def apply(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+            for i, item in enumerate(items):
+                yield function(item)
+                if change is not None:
+                    change(f"{counted(i + 1, 'model')} fitted")
+
+        yield apply
+
+
+class _Search:
     """What is said after each step."""
 
     def __init__(self) -> None:

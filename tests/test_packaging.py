@@ -38,8 +38,9 @@ FLOORS = (
         "criterion",
         "frames",
         "history",
+        "table_columns",
     ),
-    ("parameters",),
+    ("parameters", "table_text"),
     (
         "analyser",
         "arguments",
@@ -71,6 +72,9 @@ FLOORS = (
     ("baselines", "classes", "plot._search", "sklearn._options"),
     ("__init__", "demo", "plot._structure", "sklearn._classifier", "sklearn._mixture", "sklearn._regressor"),
     ("plot", "sklearn"),
+    ("cli._files", "cli._options", "cli._output"),
+    ("cli._models", "cli._pictures", "cli._rows"),
+    ("cli._main",),
     ("cli",),
     ("__main__",),
 )
@@ -185,7 +189,7 @@ def test_build_installs_every_python_file():
     assert {name for name in names if name.endswith((".py", ".pyi"))} - wanted == {"_version.py"}
 
 
-@pytest.mark.parametrize("folder", ["baselines", "plot", "sklearn"])
+@pytest.mark.parametrize("folder", ["baselines", "cli", "plot", "sklearn"])
 def test_build_installs_every_python_file_of_a_folder(folder):
     names = listed(f"amofa/{folder}/meson.build")
     wanted = {p.name for p in (ROOT / "amofa" / folder).glob("*.py")}

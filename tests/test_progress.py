@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import amofa
+from amofa.cli import main
 from amofa.history import Step
-from amofa.progress import _Line, progress_line
+from amofa.progress import _Search, progress_line, progress_of_fits
 
 pytest.importorskip("rich")
 pty = pytest.importorskip("pty")
@@ -30,11 +31,11 @@ def rows(rng, tmp_path, monkeypatch):
     return X
 
 
-def on_a_terminal(code, **options):
+def on_a_terminal(*argv, **options):
     """What a process writes to the terminal that its standard error is, and its exit status."""
     controller, terminal = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "150"}
-    with subprocess.Popen([sys.executable, "-c", code], stderr=terminal, env=environment, **options) as process:
+    with subprocess.Popen([sys.executable, *argv], stderr=terminal, env=environment, **options) as process:
         os.close(terminal)
         written = b""
         try:
@@ -48,7 +49,7 @@ def on_a_terminal(code, **options):
 
 
 def test_a_line_on_a_terminal(rows):
-    written, status = on_a_terminal(FIT)
+    written, status = on_a_terminal("-c", FIT)
     assert status == 0
     model = amofa.fit(rows)
     last = [step for step in model.history if step.accepted][-1]
@@ -69,7 +70,7 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(rows):
         "except amofa.FitInterrupted as error:\n"
         "    print(error.model.n_components)\n"
     )
-    written, status = on_a_terminal(interrupted, stdout=subprocess.DEVNULL)
+    written, status = on_a_terminal("-c", interrupted, stdout=subprocess.DEVNULL)
     assert status == 0
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")
 
@@ -93,8 +94,43 @@ def test_without_rich(rows, monkeypatch):
 
 
 def test_what_the_line_says():
-    line = _Line()
+    line = _Search()
     start = Step("start", -1, (1,), 1234.5, 0.0, 0.0, 3, True)
     split = Step("split", 0, (1, 0), 1300.0, 0.0, 0.0, 3, False)
     assert line.after(start) == "1 component, 1 factor, cost 1234.50 nats; 1 model tried, last: start accepted"
     assert line.after(split) == "1 component, 1 factor, cost 1234.50 nats; 2 models tried, last: split rejected"
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("rows")
+def test_fits_of_the_command():
+    written, status = on_a_terminal("-m", "amofa", "fit", "rows.npy", "-o", "out.npz", stdout=subprocess.DEVNULL)
+    assert status == 0
+    assert f"{len(amofa.load('out.npz').history)} models tried" in written
+    quiet = on_a_terminal("-m", "amofa", "fit", "rows.npy", "--quiet", stdout=subprocess.DEVNULL)
+    assert quiet == ("", 0)
+
+
+def test_classes_of_the_command(rows):
+    np.save("train.npy", np.column_stack([rows, rows[:, 0] > 0])[::4])
+    argv = "-m", "amofa", "classify", "train.npy", "rows.npy", "--labels", "2"
+    written, status = on_a_terminal(*argv, stdout=subprocess.DEVNULL)
+    assert status == 0
+    # Of two classes, each whole and without each of three parts.
+    assert "8 models fitted" in written
+    assert on_a_terminal(*argv, "-q", stdout=subprocess.DEVNULL) == ("", 0)
+
+
+def test_the_command_does_without_rich(rows, monkeypatch, capfd):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["fit", "rows.npy", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out.startswith("{")
+
+
+def test_a_map_that_counts():
+    with progress_of_fits(False) as apply:
+        assert list(apply(abs, iter([-1, 2, -3]))) == [1, 2, 3]

@@ -5,9 +5,10 @@ is needed, ``python -m pip install 'amofa[plot]'``, but only imported when a pic
 colour in all of them. Of more than 20 000 rows, evenly spaced ones are drawn.
 """
 
+from amofa.plot._axes import use_files
 from amofa.plot._rows import clusters, density, factor_scores, responsibilities, uncertainty
 from amofa.plot._search import evolution, message_length, snapshots
-from amofa.plot._structure import loadings, sensible
+from amofa.plot._structure import loadings, sensible, suitable
 
 __all__ = [
     "clusters",
@@ -19,5 +20,7 @@ __all__ = [
     "responsibilities",
     "sensible",
     "snapshots",
+    "suitable",
     "uncertainty",
+    "use_files",
 ]

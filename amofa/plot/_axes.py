@@ -49,6 +49,17 @@ def pyplot() -> Any:
     return plt
 
 
+def use_files() -> None:
+    """Make figures for files, not for windows, even where there is a screen.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    pyplot().switch_backend("agg")
+
+
 def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8), n_entries: int = 0) -> Axes:
     """The axes given, or those of a new figure of so many inches, and wider for many entries of a legend beside them.
 

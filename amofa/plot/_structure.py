@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Inches that a row or column of a heat map takes, and the smallest and largest figure.
-_CELL, _LEAST, _MOST = 0.24, (4.0, 3.0), (14.0, 12.0)
+_CELL, _LEAST, _MOST = 0.24, (4.5, 3.6), (14.0, 12.0)
 # Names of so many columns and factors can be read, one beside the other.
 _MOST_NAMES, _MOST_NUMBERS = 50, 40
 
@@ -127,8 +128,21 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
     >>> sensible(model).get_ylabel()
     'density'
     """
-    if X is None and model.n_factors.any():
-        return loadings(model, **options)
-    if X is None and model.history:
-        return evolution(model, **options)
-    return (density if model.n_features == 1 else clusters)(model, X, **options)
+    draw = suitable(model, with_rows=X is not None)
+    return draw(model, **options) if X is None else draw(model, X, **options)
+
+
+def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..., Axes]:
+    """The function that `sensible` draws with.
+
+    Examples
+    --------
+    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
+    >>> suitable(model, with_rows=False).__name__
+    'density'
+    """
+    if not with_rows and model.n_factors.any():
+        return loadings
+    if not with_rows and model.history:
+        return evolution
+    return density if model.n_features == 1 else clusters
