@@ -13,13 +13,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from amofa.arguments import check_noise_floor, check_not_negative, check_whole_number
@@ -28,25 +27,18 @@ from amofa.fitting import fit
 from amofa.frames import column_names
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
+from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
 from amofa.repeats import merge_repeats
-from amofa.results import warn_of_constant_columns
+from amofa.results import warn_of_constant_columns, without_warnings
 from amofa.samples import Samples, check_table, check_weights
 from amofa.warnings import AmofaWarning
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
 # class that is narrow by accident takes no rows of others.
 NOISE_FLOOR = 0.06
-# Rows that the pooled covariance may be worth: none, and then steps of two, over which accuracy is flat.
-POOLED_ROWS = (0.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
-# Weights that the single factor analyser of a class may have beside its mixture.
-SINGLE_WEIGHTS = (1.0, 0.5, 0.0)
 # Parts of every class that are held out in turn, and the most different rows of a class that take part.
 PARTS = 3
 MOST_ROWS = 1000
-# Losses that differ by less, nats per row, are the same.
-_SAME_LOSS = 1e-9
-# Bounds of the logarithm of the power in `calibrated_loss`.
-_LOG_POWERS = (-7.0, 2.0)
 # Marks of rows beside the numbers of their parts: in no training set but the whole, or in all.
 _LEFT_OUT, _ALWAYS = -1, -2
 
@@ -63,23 +55,6 @@ class Table(NamedTuple):
     floor: FloatArray
 
 
-class ClassFit(NamedTuple):
-    """Models of the rows of a class, and their number, or the sum of their weights."""
-
-    single: MixtureOfFactorAnalyzers
-    mixture: MixtureOfFactorAnalyzers
-    n: float
-
-
-class Pooling(NamedTuple):
-    """The rows that the pooled covariance is worth, and the weight of single factor analysers."""
-
-    rows: float
-    single: float
-
-
-# What is chosen without losses, or where they are the same: there are a few rows of each class, or all is easy.
-_UNTESTED = Pooling(10.0, 1.0)
 Apply = Callable[[Callable[[Table], ClassFit], Iterable[Table]], Iterable[ClassFit]]
 
 
@@ -208,13 +183,10 @@ def fit_classes(
     rows = _Rows.of(check_table(X), y, sample_weight)
     floor = check_noise_floor(noise_floor, rows.X.shape[1])
     log_priors = np.log(_check_priors(priors, rows.counts()))
-    grid = [
-        Pooling(n, share)
-        for n, share in product(
-            POOLED_ROWS if pooled_rows is None else [check_not_negative("pooled_rows", pooled_rows)],
-            SINGLE_WEIGHTS if single_weight is None else [_check_share("single_weight", single_weight)],
-        )
-    ]
+    grid = poolings(
+        None if pooled_rows is None else check_not_negative("pooled_rows", pooled_rows),
+        None if single_weight is None else _check_share("single_weight", single_weight),
+    )
     splits = rows.splits(cv) if len(grid) > 1 and rows.n_classes > 1 else []
     warn_of_constant_columns(rows.coordinates().constant)
     trained = chain([rows], (rows.subset(train) for train, _ in splits))
@@ -222,8 +194,8 @@ def fit_classes(
     fits = list(apply(partial(fit_class, criterion=criterion, **options), tables))
     whole, *partial_fits = (fits[i : i + rows.n_classes] for i in range(0, len(fits), rows.n_classes))
     _warn_of_fits(whole, options.get("n_components"))
-    held_out = [rows.subset(test) for _, test in splits]
-    pooling = best_pooling(partial_fits, held_out, log_priors, grid) if splits else min(grid, key=_unlike_untested)
+    held_out = [rows.subset(test).held_out for _, test in splits]
+    pooling = best_pooling(partial_fits, held_out, log_priors, grid)
     models = (model._named(column_names(X)) for model in class_models(whole, pooling))
     return ClassMixtures(tuple(models), log_priors, pooling, tuple(whole))
 
@@ -265,6 +237,10 @@ class _Rows:
     def counts(self) -> FloatArray:
         """Sums of weights of the classes, (C,)."""
         return np.bincount(self.y, self.weights, minlength=self.n_classes).astype(np.float64)
+
+    @property
+    def held_out(self) -> HeldOut:
+        return HeldOut(self.X, self.y, self.weights)
 
     def coordinates(self) -> Coordinates:
         table, weights = merge_repeats(self.X, self.weights)
@@ -332,129 +308,12 @@ def fit_class(table: Table, *, n_factors: Any = None, **options: Any) -> ClassFi
     of_table = partial(fit, table.X, sample_weight=table.weights, noise_floor=table.floor)
     # A sequence has numbers for the components of the mixture.
     of_one = n_factors if isinstance(n_factors, Integral) else None
-    with warnings.catch_warnings():
-        # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
-        warnings.simplefilter("ignore", AmofaWarning)
+    # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
+    with without_warnings():
         mixture = of_table(n_factors=n_factors, **options)
         alone = mixture.n_components == 1
         single = mixture if alone else of_table(**{**options, "n_factors": of_one, "n_components": 1})
     return ClassFit(single, mixture, float(mixture.n_samples or 0.0))
-
-
-def log_densities(models: Sequence[MixtureOfFactorAnalyzers], X: ArrayLike) -> FloatArray:
-    """Of every row under every class, (n, C), nats."""
-    return np.stack([model.score_samples(X) for model in models], axis=1)
-
-
-def class_models(fits: Sequence[ClassFit], pooling: Pooling) -> list[MixtureOfFactorAnalyzers]:
-    """The model of each class: its single factor analyser, its mixture, or both as one mixture."""
-    singles, mixtures = pooled_models(fits, pooling.rows)
-    if pooling.single in (0, 1):
-        return singles if pooling.single else mixtures
-    return [
-        MixtureOfFactorAnalyzers(
-            np.concatenate([pooling.single * single.weights, (1 - pooling.single) * mixture.weights]),
-            np.concatenate([single.means, mixture.means]),
-            [*single.loadings, *mixture.loadings],
-            np.concatenate([single.uniquenesses, mixture.uniquenesses]),
-        )
-        for single, mixture in zip(singles, mixtures, strict=True)
-    ]
-
-
-def pooled_models(
-    fits: Sequence[ClassFit], rows: float
-) -> tuple[list[MixtureOfFactorAnalyzers], list[MixtureOfFactorAnalyzers]]:
-    """The single factor analysers and the mixtures, each kind with a prior of its own that is worth so many rows."""
-    counts = [fit.n for fit in fits]
-    return with_prior([fit.single for fit in fits], counts, rows), with_prior([f.mixture for f in fits], counts, rows)
-
-
-def with_prior(
-    models: Sequence[MixtureOfFactorAnalyzers], counts: Sequence[float], rows: float
-) -> list[MixtureOfFactorAnalyzers]:
-    """Models with the covariances (n_k Sigma_k + rows Sigma) / (n_k + rows), Sigma their mean over all rows.
-
-    The sum of two factor analysers is one: their loadings are put side by side, their uniquenesses added.
-    """
-    if rows == 0:
-        return list(models)
-    shared_loadings, shared_noise = as_analyser(pooled_covariance(models, counts))
-    results = []
-    for model, n in zip(models, counts, strict=True):
-        own = n * model.weights / (n * model.weights + rows)
-        loadings = [
-            np.hstack([np.sqrt(share) * of_model, np.sqrt(1 - share) * shared_loadings])
-            for share, of_model in zip(own, model.loadings, strict=True)
-        ]
-        noise = own[:, None] * model.uniquenesses + (1 - own[:, None]) * shared_noise
-        results.append(MixtureOfFactorAnalyzers(model.weights, model.means, loadings, noise))
-    return results
-
-
-def pooled_covariance(models: Sequence[MixtureOfFactorAnalyzers], counts: Sequence[float]) -> FloatArray:
-    """The mean of all components' covariances, by their numbers of rows, (d, d)."""
-    total = np.zeros((models[0].n_features,) * 2)
-    for model, n in zip(models, counts, strict=True):
-        for k, weight in enumerate(model.weights):
-            total += n * weight * model.covariance(k)
-    return total / sum(counts)
-
-
-def as_analyser(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Loadings (d, d) and uniquenesses (d,) of a positive definite covariance, exactly, whatever the columns' units."""
-    deviations = np.sqrt(np.diagonal(covariance))
-    values, directions = np.linalg.eigh(covariance / np.outer(deviations, deviations))
-    # The least eigenvalue may be lost in rounding; half of it, or what rounding leaves of it, is noise.
-    least = max(values[0] / 2, len(values) * np.finfo(np.float64).eps)
-    return deviations[:, None] * directions * np.sqrt(np.maximum(values - least, 0.0)), least * deviations**2
-
-
-# ---- pooling ---------------------------------------------------------------------------------------------------------
-
-
-def best_pooling(
-    fits: Sequence[Sequence[ClassFit]], held_out: Sequence[_Rows], log_priors: FloatArray, grid: Sequence[Pooling]
-) -> Pooling:
-    """One of those by which the classes of held-out rows are best predicted."""
-    tested = np.sum([rows.counts() for rows in held_out], axis=0)
-    if not tested.all():
-        # A class of next to no rows has no say here, and no covariance of its own.
-        grid = [pooling for pooling in grid if pooling.rows > 0] or grid
-    y = np.concatenate([rows.y for rows in held_out])
-    weights = np.concatenate([np.ones(len(rows.y)) if rows.weights is None else rows.weights for rows in held_out])
-    losses = {}
-    for n in dict.fromkeys(pooling.rows for pooling in grid):
-        kinds = zip(*(pooled_models(of_part, n) for of_part in fits), strict=True)
-        single, mixture = (
-            np.concatenate([log_densities(models, rows.X) for models, rows in zip(kind, held_out, strict=True)])
-            for kind in kinds
-        )
-        for pooling in (pooling for pooling in grid if pooling.rows == n):
-            with np.errstate(divide="ignore"):
-                both = np.logaddexp(np.log(pooling.single) + single, np.log(1 - pooling.single) + mixture)
-            losses[pooling] = calibrated_loss(both, log_priors, y, weights)
-    least = min(losses.values())
-    return min((pooling for pooling in grid if losses[pooling] <= least + _SAME_LOSS), key=_unlike_untested)
-
-
-def calibrated_loss(log_densities: FloatArray, log_priors: FloatArray, y: Labels, weights: FloatArray) -> float:
-    """Minus the mean log-probability of the classes of rows, nats, at the best power of the densities.
-
-    Densities of many columns are far too sure of themselves. Without the power, what makes them less so would win over
-    what tells classes apart.
-    """
-
-    def loss(log_power: float) -> float:
-        scores = np.exp(log_power) * log_densities + log_priors
-        return float(np.average(logsumexp(scores, axis=1) - scores[np.arange(len(y)), y], weights=weights))
-
-    return float(minimize_scalar(loss, bounds=_LOG_POWERS, method="bounded").fun)
-
-
-def _unlike_untested(pooling: Pooling) -> tuple[bool, bool]:
-    """What is least of the one that is chosen where no row can be held out, or where it is all the same."""
-    return pooling.rows != _UNTESTED.rows, pooling.single != _UNTESTED.single
 
 
 # ---- arguments, warnings ---------------------------------------------------------------------------------------------

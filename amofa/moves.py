@@ -167,7 +167,7 @@ def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
 
     The heaviest component stays.
     """
-    share = LEAST_SHARE_OF_A_ROW / max(samples.n_rows, samples.total_weight)
+    share = LEAST_SHARE_OF_A_ROW / samples.row_count
     least = min(share, float(parameters.weights.max()))
     kept = [c for c in parameters.components() if c.weight >= least]
     return merge_coincident(parameters if len(kept) == parameters.n_components else Parameters.from_components(kept))

@@ -268,6 +268,11 @@ class Samples:
         """Row weights, (n,); None for ones."""
         return self._weights
 
+    @property
+    def row_count(self) -> float:
+        """How many rows the weights stand for: their sum, or the number of rows where that is more."""
+        return max(self.n_rows, self.total_weight)
+
     def subset(self, selected: NDArray[np.intp]) -> Samples:
         """Some of these rows, by their positions among them, in the same coordinates."""
         rows = selected if self._rows is None else self._rows[selected]

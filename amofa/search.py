@@ -162,7 +162,7 @@ class _Search:
     def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
-        if min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
+        if min(self.samples.row_count, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
             return None
         kurtosis = np.abs(self.samples.kurtosis_z(self.current.parameters))
         labels = self.samples.labels(self.current.parameters)
@@ -200,7 +200,7 @@ class _Search:
         proposal = Proposal("split", k, fit, n_iter)
         # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
         progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
-        holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / max(self.samples.n_rows, n)
+        holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / self.samples.row_count
         return proposal if holds and progress else None
 
     def propose_factor(self, moments: Shapes) -> Proposal | None:
@@ -221,7 +221,8 @@ class _Search:
         """Components that vary beyond the noise floor and, where annihilation is on, have support for two children."""
         K = self.current.parameters.n_components
         varies = np.array([(variances(c) > self.settings.floor).any() for c in moments.covariances])
-        spread = varies & (np.bincount(labels, minlength=K) > 1)
+        counts = np.maximum(np.bincount(labels, minlength=K), np.bincount(labels, self.samples.weights, minlength=K))
+        spread = varies & (counts > 1)
         if not self.settings.annihilates:
             return [bool(wide) for wide in spread]
         margins = self.margins(children=2, more_factors=0)

@@ -263,7 +263,8 @@ class _Search:
 
     def most(self) -> int:
         """How many components there may be."""
-        return min(self.samples.n_rows, self.limits.most_components or self.samples.n_rows)
+        n = int(self.samples.row_count)
+        return min(n, self.limits.most_components or n)
 
     def try_split(self, chosen: Sequence[int], *, forced: bool) -> bool:
         """Replace the chosen components by their children and run EM on all rows; keep what lowers the cost."""

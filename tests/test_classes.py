@@ -10,16 +10,14 @@ from datasets import factor_analysers, gaussians
 from scipy.stats import multivariate_normal
 
 import amofa
-from amofa import classes
-from amofa.classes import (
+from amofa import classes, pooling
+from amofa.classes import class_parts, distinct_rows, fit_classes
+from amofa.pooling import (
     ClassFit,
     Pooling,
     as_analyser,
     calibrated_loss,
     class_models,
-    class_parts,
-    distinct_rows,
-    fit_classes,
     pooled_covariance,
     with_prior,
 )
@@ -205,17 +203,17 @@ def test_loss_is_that_of_the_best_power(rng):
 
 def test_chosen_pooling_has_the_least_loss_of_held_out_rows(rows, monkeypatch):
     X, y = rows
-    monkeypatch.setattr(classes, "POOLED_ROWS", (0.0, 40.0))
+    monkeypatch.setattr(pooling, "POOLED_ROWS", (0.0, 40.0))
     splits = [(np.arange(160) % 2 == part, np.arange(160) % 2 != part) for part in (0, 1)]
     losses = {}
-    for pooling in (Pooling(n, w) for n in (0.0, 40.0) for w in (1.0, 0.5, 0.0)):
+    for candidate in (Pooling(n, w) for n in (0.0, 40.0) for w in (1.0, 0.5, 0.0)):
         parts = []
         for train, test in splits:
-            fixed = fit_classes(X[train], y[train], pooled_rows=pooling.rows, single_weight=pooling.single)
+            fixed = fit_classes(X[train], y[train], pooled_rows=candidate.rows, single_weight=candidate.single)
             densities = np.stack([model.score_samples(X[test]) for model in fixed.models], axis=1)
             parts.append((densities, y[test]))
         D, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
-        losses[pooling] = calibrated_loss(D, np.log(np.full(3, 1 / 3)), held_out, np.ones(160))
+        losses[candidate] = calibrated_loss(D, np.log(np.full(3, 1 / 3)), held_out, np.ones(160))
     assert fit_classes(X, y, cv=splits).pooling == min(losses, key=losses.__getitem__)
 
 

@@ -65,7 +65,7 @@ FLOORS = (
         "panel",
         "tables",
     ),
-    ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "starts", "watch"),
+    ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "pooling", "starts", "watch"),
     ("baselines._births", "baselines.imofa", "baselines.mfa", "initial", "merges", "plot._axes", "search"),
     ("baselines.vbmofa", "plot._plane", "thorough"),
     ("fitting", "plot._rows"),

@@ -14,8 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from amofa.classes import NOISE_FLOOR, PARTS, ClassFit, Table, fit_classes
+from amofa.classes import NOISE_FLOOR, PARTS, Table, fit_classes
 from amofa.parameters import FloatArray
+from amofa.pooling import ClassFit
 from amofa.samples import check_weights
 from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations
 
@@ -37,7 +38,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     noise_floor : float or (n_features,) array-like, default 0.06
         Smallest uniqueness in all classes: a share of each column's variance in the rows of all classes, or variances.
     pooled_rows : float, optional
-        Rows that the pooled covariance is worth; 0 for none. Estimated where not given.
+        Rows that the pooled covariance is worth; 0 for none. Estimated where not given. Anything but 0 forms matrices
+        of n_features x n_features.
     single_weight : float, optional
         From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
         given.
@@ -57,6 +59,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Tolerance of EM, nats per row.
     max_iter : int, default 100
         Most iterations of one EM run.
+    n_threads : int, optional
+        Threads of each fit.
     n_jobs : int, optional
         Processes over the fits of classes and parts, as everywhere in scikit-learn; results do not depend on it.
 
@@ -108,6 +112,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         max_factors: int | None = None,
         tol: float = 1e-5,
         max_iter: int = 100,
+        n_threads: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -125,6 +130,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self.max_factors = max_factors
         self.tol = tol
         self.max_iter = max_iter
+        self.n_threads = n_threads
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

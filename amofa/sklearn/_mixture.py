@@ -40,14 +40,20 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
         Strength of this prior.
     max_components, max_factors : int, optional
         Bounds of what is found.
+    init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
+        Where the search starts: a model, or labels of the training rows, -1 where there is none.
     tol : float, default 1e-5
         Tolerance of EM, nats per row.
     max_iter : int, default 100
         Most iterations of one EM run.
     callback : callable, optional
         Sees every step of the search, and ends it by returning something true.
+    progress : bool, default False
+        Whether a terminal shows how far the search is.
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does.
+    n_threads : int, optional
+        Threads of the fit; results do not depend on it.
 
     Attributes
     ----------

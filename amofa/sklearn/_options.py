@@ -33,10 +33,13 @@ class FitOptions(BaseEstimator):
         prior_rows: float | None = None,
         max_components: int | None = None,
         max_factors: int | None = None,
+        init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
         tol: float = 1e-5,
         max_iter: int = 100,
         callback: Callback | None = None,
+        progress: bool = False,
         on_interrupt: str = "raise",
+        n_threads: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_factors = n_factors
@@ -48,10 +51,13 @@ class FitOptions(BaseEstimator):
         self.prior_rows = prior_rows
         self.max_components = max_components
         self.max_factors = max_factors
+        self.init = init
         self.tol = tol
         self.max_iter = max_iter
         self.callback = callback
+        self.progress = progress
         self.on_interrupt = on_interrupt
+        self.n_threads = n_threads
 
     def _options(self) -> dict[str, Any]:
         """Keywords of `amofa.fit`."""
