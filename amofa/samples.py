@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from amofa import _kurtosis, _posterior, _rows, _statistics
 from amofa._em import Iteration, IterationPart
 from amofa._exact import ExactIteration, ExactIterationPart
+from amofa.frames import to_array
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 from amofa.threads import OneEach, in_order
 
@@ -46,17 +48,25 @@ Result = TypeVar("Result")
 # ---- the door --------------------------------------------------------------------------------------------------------
 
 
-def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None) -> NDArray[Any]:
+def check_table(
+    X: ArrayLike,
+    *,
+    name: str = "X",
+    n_features: int | None = None,
+    remedy: str = "drop such rows or fill in values",
+) -> NDArray[Any]:
     """Check that X is a finite, real, two-dimensional table; copies no array but one of objects.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Any real dtype and memory layout.
+        Any real dtype and memory layout; frames, see `amofa.frames`.
     name : str
         What error messages call it.
     n_features : int, optional
         The number of columns that it must have.
+    remedy : str
+        What to do about values that are not finite.
 
     Returns
     -------
@@ -70,14 +80,47 @@ def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None)
     ValueError
         Complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
     """
+    table = _as_table(X, name, n_features, remedy)
+    _check_cells(table, name, remedy)
+    return table
+
+
+def check_incomplete_table(
+    X: ArrayLike, *, name: str = "X", n_features: int | None = None
+) -> tuple[NDArray[Any], bool]:
+    """Check the same of a table in which cells may be missing, NaN.
+
+    Parameters
+    ----------
+    X, name, n_features
+        As of `check_table`.
+
+    Returns
+    -------
+    table : (n, d) ndarray
+    is_incomplete : bool
+        Whether any cell is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_table`, but not for NaN.
+    """
+    table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
+    return table, _check_cells(table, name, "put NaN where a value is missing", may_be_missing=True)
+
+
+def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
     if scipy.sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
     if np.ma.is_masked(X):
-        raise ValueError(f"{name} has masked values; drop such rows or fill in values")
+        raise ValueError(f"{name} has masked values; {remedy}")
     try:
-        array = np.asarray(X)
+        array = to_array(X)
     except ValueError as error:
         raise ValueError(f"{name} is no table ({error}); give all rows the same number of columns") from None
+    except TypeError as error:
+        raise TypeError(f"{name} holds values that are not numbers ({error}); encode or drop them") from None
     table = _as_real(array, name)
     if table.ndim != 2:
         hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
@@ -88,7 +131,6 @@ def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None)
         raise ValueError(f"{name} has shape {table.shape}; at least one row and one column are needed")
     if n_features is not None and table.shape[1] != n_features:
         raise ValueError(f"{name} has {table.shape[1]} columns, but the model was made for {n_features}")
-    _check_finite(table, name)
     return table
 
 
@@ -105,15 +147,19 @@ def _as_real(table: NDArray[Any], name: str) -> NDArray[Any]:
     raise TypeError(f"{name} has dtype {table.dtype}; a table of real numbers is needed: encode or drop other columns")
 
 
-def _check_finite(table: NDArray[Any], name: str) -> None:
-    if table.dtype.kind != "f":
-        return
-    bad, first = 0, None
+def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing: bool = False) -> bool:
+    """Whether any cell is NaN, after a check that none is infinite, nor NaN where that is not allowed."""
+    bad, first, is_incomplete = 0, None, False
     rows = max(1, _CHUNK_VALUES // table.shape[1])
-    for start in range(0, len(table), rows):
+    for start in range(0, len(table) if table.dtype.kind == "f" else 0, rows):
         # As float64, which is what it will be read as: longer floats may have no finite value there.
         with np.errstate(over="ignore"):
-            wrong = ~np.isfinite(table[start : start + rows].astype(np.float64, copy=False))
+            values = table[start : start + rows].astype(np.float64, copy=False)
+        wrong = ~np.isfinite(values)
+        if may_be_missing and wrong.any():
+            missing = np.isnan(values)
+            is_incomplete = is_incomplete or bool(missing.any())
+            wrong &= ~missing
         count = int(np.count_nonzero(wrong))
         if count and first is None:
             i, j = np.argwhere(wrong)[0]
@@ -121,9 +167,11 @@ def _check_finite(table: NDArray[Any], name: str) -> None:
         bad += count
     if first is not None:
         raise ValueError(
-            f"{name} has {bad} value{'s' if bad > 1 else ''} that {'are' if bad > 1 else 'is'} NaN or infinite, the "
-            f"first in row {first[0]}, column {first[1]} (from 0); drop such rows or fill in values"
+            f"{name} has {bad} value{'s' if bad > 1 else ''} that {'are' if bad > 1 else 'is'} "
+            f"{'infinite' if may_be_missing else 'NaN or infinite'}, the first in row {first[0]}, column {first[1]} "
+            f"(from 0); {remedy}"
         )
+    return is_incomplete
 
 
 def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
@@ -157,7 +205,7 @@ def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
 class PosteriorBlock(NamedTuple):
     """What the kernels say about some successive rows."""
 
-    rows: slice
+    rows: slice | NDArray[np.intp]  # positions of these rows
     row_weights: FloatArray | None  # (n,)
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)
@@ -212,8 +260,9 @@ class Samples:
         self._cache: list[Chunk] | None = None
         self._step = _chunk_rows(self.n_rows, self.n_features)
         self._n_chunks = -(-self.n_rows // self._step)
-        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page.
-        self._memory = OneEach(lambda: np.empty(self.n_features * self._step))
+        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page. It does not
+        # hold on to these rows, whose memory would then be free only when cycles are looked for.
+        self._memory = OneEach(partial(np.empty, self.n_features * self._step))
 
     @property
     def weights(self) -> FloatArray | None:

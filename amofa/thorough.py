@@ -45,7 +45,7 @@ _REFINED = 1e-5
 
 
 def thorough_search(
-    samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution], found: Solution | None = None
+    samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution], sharing: Problem | None = None
 ) -> Solution:
     """Grow by splits, merge, and so on until no move lowers the cost.
 
@@ -53,30 +53,31 @@ def thorough_search(
     ----------
     samples : Samples
     problem : Problem
-        With shared noise where `found` is given.
     limits : Limits
     watch : Watch
         Sees every model that was looked at on all rows, the rejected ones too.
-    found : Solution, optional
-        Of a search with a noise for each component. The search then goes on from it with the noise shared, if that
-        costs no more at once, and the better of the two models is its result.
+    sharing : Problem, optional
+        With shared noise, where that of `problem` is each component's own. The search then goes on with the noise
+        shared, if that costs no more at once, and the better of the two models is its result.
 
     Returns
     -------
     Solution
         The model of smallest cost that meets `limits`.
     """
-    search = _Search(samples, problem, limits, watch)
-    if found is None:
-        search.start()
-    elif not search.share(found):
-        return found
-    while search.grow() or search.merge():
-        pass
-    if isinstance(limits.n_factors, tuple):
-        search.complete_factors(limits.n_factors)
-    search.refine()
-    return search.current if found is None or watch.is_better(search.current, found) else found
+    own = _Search(samples, problem, limits, watch)
+    own.start()
+    own.move_on()
+    shared = _Search(samples, sharing, limits, watch) if sharing else None
+    if shared is None or not shared.share(own.current):
+        own.refine()
+        return own.current
+    shared.move_on()
+    shared.refine()
+    # What refining can still gain is less than the tolerance of EM.
+    if not watch.is_better(shared.current, replace(own.current, cost=own.current.cost - own.tolerance)):
+        own.refine()
+    return shared.current if watch.is_better(shared.current, own.current) else own.current
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class _Search:
         self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
         # Tables with fewer rows than columns do without (d, d) arrays.
         self.solvers = OneEach(lambda: Solver(samples.n_features) if samples.n_rows >= samples.n_features else None)
+        self.tolerance = problem.tol * samples.total_weight
         self.locals: list[_Local] = []
         self.current: Solution
 
@@ -125,6 +127,13 @@ class _Search:
         accepted = costs_no_more or not self.limits.met_by(found.parameters)
         self.watch.see("share", -1, self.current, accepted=accepted)
         return accepted
+
+    def move_on(self) -> None:
+        """Until no move lowers the cost."""
+        while self.grow() or self.merge():
+            pass
+        if isinstance(self.limits.n_factors, tuple):
+            self.complete_factors(self.limits.n_factors)
 
     def grow(self) -> bool:
         """Split components; False where no split lowers the cost, or there may be no more."""
