@@ -94,8 +94,8 @@ def fit(
     ----------
     X : array-like of shape (n, d)
         Real, finite numbers, one row per observation; any real dtype and memory layout, or a frame, the names of
-        whose columns the model keeps. It is not changed. "thorough" takes a float64 copy for its work, "paper" reads
-        it in blocks.
+        whose columns the model keeps. It is not changed, and read in blocks: a memory map or a table of float32 is not
+        copied, unless it is small or has fewer rows than columns.
     n_components : int, optional
         Number of components, kept. Found where not given.
     n_factors : int or sequence of int, optional
