@@ -73,21 +73,20 @@ def thorough_search(
         The model of smallest cost that meets `limits`.
     """
     own = _Search(samples, problem, limits, watch)
-    given = None
-    if init:
-        given = own.start_from(init)
-    else:
+    if init is None:
         own.start()
-    own.move_on()
+        own.move_on()
+    else:
+        own.move_on_from(init)
     shared = _Search(samples, sharing, limits, watch) if sharing else None
     if shared is None or not shared.share(own.current):
-        own.conclude(given)
+        own.refine()
         return own.current
     shared.move_on()
-    shared.conclude()
+    shared.refine()
     # What refining can still gain is less than the tolerance of EM.
-    if given or not watch.is_better(shared.current, replace(own.current, cost=own.current.cost - own.tolerance)):
-        own.conclude(given)
+    if not watch.is_better(shared.current, replace(own.current, cost=own.current.cost - own.tolerance)):
+        own.refine()
     return shared.current if watch.is_better(shared.current, own.current) else own.current
 
 
@@ -127,15 +126,21 @@ class _Search:
         self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
         self.watch.see("start", -1, self.current, accepted=True)
 
-    def start_from(self, init: Parameters) -> Solution:
-        """Look at a mixture as it is, and fit it, with as many components as there may be."""
+    def move_on_from(self, init: Parameters) -> None:
+        """From a mixture that is given, with as many components as there may be; what it costs as it is bounds all."""
         given = exact_em(self.samples, init, self.problem, self.solver, 0)
         self.watch.see("start", -1, given, accepted=True)
         self.settle("start", init)
         while self.current.n_components > self.most():
             pair = merge_candidates(self.sample, self.current, self.problem)[0]
             self.settle("merge", self.merged(pair), pair.first)
-        return given
+        # There may be many to merge, each of which takes far less than to look for splits in between.
+        while self.merge():
+            pass
+        self.move_on()
+        if self.limits.met_by(given.parameters) and self.current.cost > given.cost + _LEAST_GAIN:
+            # It is where EM ends, since that does not lower the cost.
+            self.current = replace(given, converged=True)
 
     def settle(self, action: str, start: Parameters, component: int = -1) -> None:
         """Fit a mixture, without components that come to nothing on the way."""
@@ -145,17 +150,9 @@ class _Search:
         if kept is not self.current.parameters:
             self.settle(action, kept, component)
 
-    def conclude(self, given: Solution | None = None) -> None:
-        """Refine what was found, or the mixture that the search started from, if that costs less as it is."""
-        self.refine()
-        if given and self.limits.met_by(given.parameters) and self.current.cost > given.cost + _LEAST_GAIN:
-            # It is where EM ends, since that does not lower the cost.
-            self.current = replace(given, converged=True)
-            self.refine()
-
     def share(self, found: Solution) -> bool:
         """Give the components of a model one noise; whether that costs no more, or more must be found than it has."""
-        self.current = self.fit(with_tied_noise(found.parameters, "shared"), choose_at=(0,))
+        self.current = self.fit(with_tied_noise(found.parameters, self.problem.noise), choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
         costs_no_more = bool(self.current.cost <= found.cost + _LEAST_GAIN)
         accepted = costs_no_more or not self.limits.met_by(found.parameters)
