@@ -41,7 +41,7 @@ FLOORS = (
         "history",
     ),
     ("parameters",),
-    ("analyser", "arguments", "baselines._gaussian", "limits", "metrics", "samples", "summary", "validation"),
+    ("analyser", "arguments", "baselines._gaussian", "handle", "limits", "metrics", "samples", "summary", "validation"),
     (
         "baselines._componentwise",
         "baselines._partitions",
