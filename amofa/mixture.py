@@ -14,6 +14,7 @@ from scipy.special import entr
 
 from amofa.arguments import RandomState, random_generator
 from amofa.criterion import INFORMATION_CRITERIA, n_parameters
+from amofa.handle import CythonHandle
 from amofa.history import FitReport, Step
 from amofa.parameters import Evaluator, FloatArray, Parameters
 from amofa.samples import PosteriorBlock, Samples, check_table, check_weights, counted_rows
@@ -459,6 +460,23 @@ class MixtureOfFactorAnalyzers:
         covariance: FloatArray = loadings.T @ loadings
         covariance[np.diag_indices(self.n_features)] += self.uniquenesses[k]
         return covariance
+
+    def cython_handle(self) -> CythonHandle:
+        """The mixture as compiled code takes it, see docs/cython.md.
+
+        Returns
+        -------
+        CythonHandle
+            Its ``mixture`` is what the functions of amofa/cython_amofa.pxd take. Made anew by each call.
+
+        Examples
+        --------
+        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> handle = model.cython_handle()
+        >>> handle.n_components, handle.n_features, handle.n_factors, handle.mixture.flags.writeable
+        (1, 2, (1,), False)
+        """
+        return CythonHandle.of(self._parameters)
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Bayesian information criterion, -2 log-likelihood + n_parameters log n; lower is better.
