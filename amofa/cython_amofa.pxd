@@ -12,8 +12,8 @@
 # of range; -2 where no row counts; else 1 + the number of the component whose numbers are not finite or whose
 # covariance matrix is not positive definite. Nothing else is checked: pointers must be valid, values finite.
 #
-# Some products go through the BLAS of SciPy, which may have threads of its own: whoever calls from several threads should
-# hold it to one (threadpoolctl.threadpool_limits(1, "blas")).
+# Some products go through the BLAS of SciPy, which may have threads of its own: whoever calls from several threads
+# should hold it to one (threadpoolctl.threadpool_limits(1, "blas")).
 
 
 # ---- a mixture -------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ cdef int fit_component(
     const double *mixture,          # IN
     Py_ssize_t k,
     const double *scatter,          # IN   scatter_size
-    Py_ssize_t n_factors,           #      0 .. d
+    Py_ssize_t n_factors,           # 0 .. d
     const double *floor,            # IN   (d)
     Py_ssize_t max_steps,
     double tol,
@@ -171,7 +171,7 @@ cdef int choose_component(
     const double *mixture,          # IN
     Py_ssize_t k,
     const double *scatter,          # IN   scatter_size
-    Py_ssize_t most_factors,        #      0 .. d
+    Py_ssize_t most_factors,        # 0 .. d
     const double *prices,           # IN   (most_factors + 1) nats
     const double *floor,            # IN   (d)
     Py_ssize_t max_steps,

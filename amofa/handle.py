@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from amofa.parameters import FloatArray, Parameters
 class CythonHandle:
     """A mixture prepared for C-level functions, in memory that lives as long as this object.
 
-    Any number of threads may use it at once: nothing changes it. How it lies in memory is this build's own affair, so it
-    cannot be pickled; the model can.
+    Any number of threads may use it at once: nothing changes it. How it lies in memory is this build's own affair, so
+    it cannot be pickled; the model can.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class CythonHandle:
         Factors of each component.
     """
 
-    mixture: FloatArray
+    mixture: FloatArray = field(repr=False)
     n_components: int
     n_features: int
     n_factors: tuple[int, ...]
