@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
     (
         "_rows",
+        "_shared",
         "_posterior",
         "_statistics",
         "_kurtosis",

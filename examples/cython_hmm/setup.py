@@ -3,4 +3,4 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-setup(ext_modules=cythonize([Extension("cython_hmm", ["cython_hmm.pyx"])]))
+setup(py_modules=[], ext_modules=cythonize([Extension("cython_hmm", ["cython_hmm.pyx"])]))
