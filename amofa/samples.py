@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from amofa import _kurtosis, _posterior, _rows, _statistics
@@ -54,7 +54,9 @@ def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None)
     ValueError
         Complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
     """
-    if scipy.sparse.issparse(X):
+    # Whoever has a sparse matrix has imported this; we need not, which would take time at `import amofa`.
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked values; drop such rows or fill in values")
