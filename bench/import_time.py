@@ -1,4 +1,4 @@
-"""How long `import amofa` takes, beside what it stands on: ``python bench/import_time.py [--repeats N] [--most RATIO]``.
+"""How long `import amofa` takes: ``python bench/import_time.py [--repeats N] [--most RATIO]``.
 
 New interpreters import numpy and scipy.linalg, or amofa, one after the other in turn, so that whatever else the machine
 does falls on both alike. It prints medians and their ratio, as JSON, and ends with status 1 where the ratio is above

@@ -1,7 +1,7 @@
 """A project that cimports amofa is built, by setuptools and by meson-python, and agrees with plain numpy.
 
-Only an installed wheel can be cimported from: with an editable install, and without a compiler or the build tools, these
-tests are skipped. `.ci/run` runs them in an environment that has nothing but the wheel and the tools.
+Only an installed wheel can be cimported from: with an editable install, and without a compiler or the build tools,
+these tests are skipped. `.ci/run` runs them in an environment that has nothing but the wheel and the tools.
 """
 
 from __future__ import annotations
