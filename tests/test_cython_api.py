@@ -467,6 +467,45 @@ def test_impossible_numbers_of_factors(rng, first, most):
     assert c.fit_work_size(3, 4) == c.fit_work_size(3, -1) == c.fit_work_size(0, 0) == BAD_ARGUMENT
 
 
+@pytest.mark.parametrize(("K", "d", "factors", "n"), [*SHAPES, (2, 300, [0, 5], 500)])
+def test_nothing_is_written_beyond_the_sizes(rng, K, d, factors, n):
+    p = random_mixture(rng, K, d, factors)
+    x, w, floor, q = random_rows(rng, p, n), rng.uniform(0, 2, n), np.full(d, 1e-6), min(2, d)
+    memory, guard = [], np.full(64, 123.0)
+
+    def array(size):
+        """Of so many doubles, with a guard behind them."""
+        assert size >= 0
+        memory.append(np.concatenate([np.zeros(size), guard]))
+        return memory[-1]
+
+    mixture = array(c.mixture_size(K, d, p.offsets))
+    assert c.prepare_mixture(K, d, p.offsets, p.weights, p.means, p.loadings, p.uniquenesses, mixture) == 0
+    rows = n, x, d, 1
+    outputs = [array(n), array(K * n), array(K * n), array(len(p.loadings) * n)]
+    statistics, scatter = array(c.statistics_size(mixture)), array(c.scatter_size(mixture))
+    counts, fourth, number = array(K), array(K), np.array([q], dtype=np.intp)
+    loadings = array(max(q, *p.n_factors) * d)
+    noise = array(d)
+    noise[:d] = 1.0
+    assert c.posterior(mixture, *rows, *outputs, array(c.rows_work_size(mixture))) == 0
+    assert c.accumulate_statistics(mixture, *rows, w, statistics, array(c.rows_work_size(mixture))) == 0
+    assert c.accumulate_scatter(mixture, *rows, w, scatter, array(c.rows_work_size(mixture))) == 0
+    assert c.accumulate_kurtosis(mixture, *rows, w, counts, fourth, array(c.rows_work_size(mixture))) == 0
+    work = array(c.maximize_work_size(mixture))
+    assert [
+        c.maximize_component(mixture, k, statistics, floor, array(d), loadings, array(d), work) for k in range(K)
+    ] == [0] * K
+    work, cost = array(c.fit_work_size(d, q)), array(1)
+    assert c.fit_component(mixture, 0, scatter, q, floor, 2, 0.0, array(d), loadings, noise, cost, work) == 0
+    prices = np.arange(q + 1.0)
+    status = c.choose_component(
+        mixture, 0, scatter, q, prices, floor, 2, 0.0, number, array(d), loadings, noise, cost, work
+    )
+    assert status == 0
+    assert all(np.array_equal(a[-len(guard) :], guard) for a in memory)
+
+
 # ---- models of Python ------------------------------------------------------------------------------------------------
 
 
