@@ -161,12 +161,17 @@ class Standardized:
 
 
 def resolution_variances(samples: Samples) -> FloatArray:
-    """The variance that rounding to a column's step adds, (d,): 1/12 of its square.
+    """The variance that rounding to a column's step adds, (d,): 1/12 of its square, from a part of a huge table.
 
     The step is the median distance of neighbouring distinct values: that of the recording in columns of rounded or
     whole numbers, and next to nothing in others. A density that is narrower than it tells of the rounding alone.
     """
-    table = np.concatenate([x for x, _ in samples.chunks()], axis=1)
+    samples = samples.thinned()
+    table = np.empty((samples.n_features, samples.n_rows))
+    start = 0
+    for x, _ in samples.chunks():
+        table[:, start : start + x.shape[1]] = x
+        start += x.shape[1]
     steps = np.zeros(len(table))
     for j, column in enumerate(table):
         distances = np.diff(np.unique(column))

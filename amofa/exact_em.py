@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +12,12 @@ from amofa._analyser import Solver
 from amofa._exact import ExactIteration
 from amofa.analyser import NOISE, Covariance, FactorChoice, Prior, Spread
 from amofa.criterion import Pricing
-from amofa.panel import Panel, solve_panels
+from amofa.panel import Panel, means_and_panels, solve_panels
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.samples import Samples
 
 # A component of fewer rows than this has no spread of its own.
 LEAST_ROWS = 1.5
-# In a wide table rows of a smaller share of a component's weight add nothing to its second moments.
-LEAST_SHARE = 1e-14
 # At its end EM chooses numbers of factors anew so often at most: two choices may follow each other for ever.
 _MOST_ROUNDS = 5
 # A run is given up where so many steps with the gain of the last one would not do.
@@ -159,6 +157,7 @@ class WidePass:
         self.log_likelihood = self.entropy = 0.0
         self.counts = np.zeros(parameters.n_components)
         self.means = np.zeros((parameters.n_components, parameters.n_features))
+        self.panels: list[Panel] = []
         self.responsibilities = np.empty((parameters.n_components, samples.n_rows))
 
     def expect(self) -> float:
@@ -171,10 +170,7 @@ class WidePass:
             self.responsibilities[:, block.rows] = h * ones
         self.counts = self.responsibilities.sum(axis=1)
         self.least_count = float(self.counts.min())
-        sums = sum(
-            self.responsibilities[:, i : i + x.shape[1]] @ x.T for i, x in _offsets(x for x, _ in self.samples.chunks())
-        )
-        self.means = np.asarray(sums / np.where(self.counts > 0, self.counts, 1.0)[:, None])
+        self.means, self.panels = means_and_panels(self.samples, self.responsibilities)
         return self.problem.prior_cost(self.parameters) - self.log_likelihood
 
     def log_determinants(self) -> list[float]:
@@ -203,13 +199,7 @@ class WidePass:
         self.parameters = updated
 
     def spreads(self) -> list[Panel]:
-        x = np.concatenate([x for x, _ in self.samples.chunks()], axis=1)
-        panels = []
-        for h, count, mean in zip(self.responsibilities, self.counts, self.means, strict=True):
-            rows = h > LEAST_SHARE * count
-            share = np.sqrt(h[rows] / count) if count > 0 else h[rows]
-            panels.append(Panel(share[:, None] * (x[:, rows].T - mean)))
-        return panels
+        return self.panels
 
 
 def log_determinant(loadings: FloatArray, uniquenesses: FloatArray) -> float:
@@ -224,13 +214,6 @@ AnyPass = Pass | WidePass
 def make_pass(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> AnyPass:
     """Through covariance matrices, or without a solver through the rows."""
     return WidePass(samples, parameters, problem) if solver is None else Pass(samples, parameters, problem, solver)
-
-
-def _offsets(blocks: Iterable[FloatArray]) -> Iterator[tuple[int, FloatArray]]:
-    start = 0
-    for x in blocks:
-        yield start, x
-        start += x.shape[1]
 
 
 def chosen(state: AnyPass) -> Parameters:

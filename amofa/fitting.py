@@ -26,6 +26,7 @@ from amofa.coordinates import Standardized, floor_variances, resolution_variance
 from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
 from amofa.em import Fit, Settings
 from amofa.exact_em import Problem, Solution
+from amofa.frames import column_names
 from amofa.history import Step
 from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -42,13 +43,18 @@ from amofa.results import (
 from amofa.samples import check_table, check_weights
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
-from amofa.threads import single_blas_thread
+from amofa.threads import single_blas_thread, use_threads
 from amofa.watch import Callback, FitInterrupted, Outcome, SearchStopped, Watch
 
 SEARCHES = ("thorough", "paper")
 # The criterion of "thorough" that the paper's search does not have: it depends on more than numbers of parameters.
 EVIDENCE = "evidence"
 NOISES = (*NOISE, "auto")
+# What to do about missing cells, which models can take, but fits cannot.
+_REMEDY = (
+    "missing cells cannot be fitted yet: fit the rows without, X[numpy.isfinite(X).all(axis=1)]; the model then takes "
+    "rows with NaN, and its impute(X) fills them in"
+)
 # Rows that the prior of a uniqueness is worth. It has a variance from here on.
 _PRIOR_ROWS = 4.0
 
@@ -71,6 +77,7 @@ def fit(
     max_iter: int = 100,
     callback: Callback | None = None,
     on_interrupt: str = "raise",
+    n_threads: int | None = None,
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
 
@@ -80,8 +87,9 @@ def fit(
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Real numbers, one row per observation; any real dtype and memory layout. It is not changed. "thorough"
-        takes a float64 copy for its work, "paper" reads it in blocks.
+        Real, finite numbers, one row per observation; any real dtype and memory layout, or a frame, the names of
+        whose columns the model keeps. It is not changed. "thorough" takes a float64 copy for its work, "paper" reads
+        it in blocks.
     n_components : int, optional
         Number of components, kept. Found where not given.
     n_factors : int or sequence of int, optional
@@ -123,6 +131,10 @@ def fit(
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does, from the first model on: "raise" raises `FitInterrupted`, a KeyboardInterrupt
         with the best model so far as its ``model``; "return" returns this model, with a warning.
+    n_threads : int, optional
+        How many threads may share the work, where there is enough of it; the model is the same for any number. Where
+        not given, one for each core that the process may use, and not more than OMP_NUM_THREADS in the environment;
+        one in processes of `multiprocessing`. BLAS has one thread during a fit.
 
     Returns
     -------
@@ -158,7 +170,8 @@ def fit(
     >>> model.weights.round(2)
     array([0.67, 0.33])
     """
-    table = check_table(X)
+    names = column_names(X)
+    table = check_table(X, remedy=_REMEDY)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
     options = _options(search, criterion, noise, prior_rows, tol, max_iter, on_interrupt)
@@ -167,11 +180,14 @@ def fit(
     floor = None if noise_floor is None else check_noise_floor(noise_floor, table.shape[1])
     scale = None if prior_scale is None else check_variances("prior_scale", prior_scale, table.shape[1])
 
+    if n_threads is not None:
+        n_threads = check_whole_number("n_threads", n_threads, at_least=1)
+
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
-    with single_blas_thread(), np.errstate(under="ignore"):
+    with single_blas_thread(), use_threads(n_threads), np.errstate(under="ignore"):
         rows = Standardized.of(table, weights)
         warn_of_constant_columns(rows.coordinates.constant)
-        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale))
+        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names)
         watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)
         try:
             found = task.search(watch)
@@ -286,6 +302,8 @@ class _Task:
         Smallest uniquenesses, in the caller's units.
     prior : Prior
         In the coordinates of the search.
+    names : tuple of d str, or None
+        Of the caller's columns.
     """
 
     rows: Standardized
@@ -293,6 +311,7 @@ class _Task:
     limits: Limits
     floor: FloatArray
     prior: Prior
+    names: tuple[str, ...] | None
 
     def search(self, watch: Watch[Any]) -> Outcome:
         if self.rows.samples.n_features == 0:
@@ -314,8 +333,7 @@ class _Task:
         samples, noise = self.rows.samples, self.options.noise
         if noise != "auto":
             return thorough_search(samples, self.problem(noise), self.limits, watch)
-        own = thorough_search(samples, self.problem("component"), self.limits, watch)
-        return thorough_search(samples, self.problem("shared"), self.limits, watch, own)
+        return thorough_search(samples, self.problem("component"), self.limits, watch, self.problem("shared"))
 
     def problem(self, noise: str) -> Problem:
         limits, d, n = self.limits, self.rows.samples.n_features, self.rows.samples.total_weight
@@ -348,8 +366,8 @@ class _Task:
         return with_canonical_factors(in_units if given else in_canonical_order(in_units))
 
     def model(self, parameters: Parameters) -> MixtureOfFactorAnalyzers:
-        """For a callback: parameters alone."""
-        return MixtureOfFactorAnalyzers._from_fit(self.restored(parameters))
+        """For a callback: parameters and names alone."""
+        return MixtureOfFactorAnalyzers._from_fit(self.restored(parameters), None, self.names)
 
     def conclude(self, found: Outcome, history: Sequence[Step]) -> MixtureOfFactorAnalyzers:
         """With all that is to be said of it."""
@@ -363,7 +381,7 @@ class _Task:
             converged=found.converged,
             history=history,
         )
-        return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+        return MixtureOfFactorAnalyzers._from_fit(parameters, report, self.names)
 
     def kind_of_noise(self, parameters: Parameters) -> str:
         """How the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""

@@ -37,7 +37,7 @@ class CythonHandle:
         """Prepare a copy of the parameters."""
         mixture = prepared_mixture(parameters.buffer, parameters.offsets, parameters.n_features)
         return cls(
-            np.frombuffer(memoryview(mixture).toreadonly()),
+            np.frombuffer(mixture.data.toreadonly()),
             parameters.n_components,
             parameters.n_features,
             parameters.n_factors,

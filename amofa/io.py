@@ -14,15 +14,17 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa.frames import check_feature_names
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.validation import parameters_from_arrays
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
-_VERSION = 2
+_VERSION = 3
 
-# What a file holds: kind of value and shape of each array. K components with P factors in all, d features; S steps of
-# the search, with F components in all. Loadings have one row per factor, component after component.
+# What a file holds: kind of value and shape of each array. K components with P factors in all, d features, of which all
+# or none have names, N; S steps of the search, with F components in all. Loadings have one row per factor, component
+# after component.
 _Layout = dict[str, tuple[str, str]]
 _MODEL: _Layout = {
     "format": ("str", ""),
@@ -33,6 +35,7 @@ _MODEL: _Layout = {
     "uniquenesses": ("float64", "K d"),
     "loadings": ("float64", "P d"),
     "n_factors": ("int64", "K"),
+    "feature_names": ("str", "N"),
 }
 # In the files of fitted models only; is_fitted says that they must be there.
 _REPORT: _Layout = {
@@ -44,8 +47,8 @@ _REPORT: _Layout = {
     "at_floor": ("bool", "K d"),
     "n_parameters": ("int64", ""),
 }
-# Version 1 has no count of parameters: it follows from the numbers of factors.
-_LATER = {"n_parameters": 2}
+# Version 1 has no count of parameters: it follows from the numbers of factors. Before version 3 features had no names.
+_LATER = {"n_parameters": 2, "feature_names": 3}
 _HISTORY: _Layout = {
     "step_action": ("str", "S"),
     "step_component": ("int64", "S"),
@@ -178,6 +181,7 @@ def _to_arrays(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
         "uniquenesses": model.uniquenesses,
         "loadings": np.concatenate([of_one.T for of_one in model.loadings]),
         "n_factors": model.n_factors,
+        "feature_names": model.feature_names or (),
     }
     if is_fitted:
         values |= {name: getattr(model, name) for name in _REPORT}
@@ -204,7 +208,13 @@ def _from_arrays(arrays: _Arrays) -> MixtureOfFactorAnalyzers:
     parameters = parameters_from_arrays(arrays["weights"], arrays["means"], loadings, arrays["uniquenesses"])
     # Bringing the sum to 1 once more could change the last bits.
     parameters.weights[:] = arrays["weights"]
-    return MixtureOfFactorAnalyzers._from_fit(parameters, _report(arrays) if arrays["is_fitted"] else None)
+    report = _report(arrays) if arrays["is_fitted"] else None
+    return MixtureOfFactorAnalyzers._from_fit(parameters, report, _feature_names(arrays, parameters.n_features))
+
+
+def _feature_names(arrays: _Arrays, d: int) -> tuple[str, ...] | None:
+    names = arrays["feature_names"].tolist() if "feature_names" in arrays else []
+    return check_feature_names(names or None, d)
 
 
 def _report(arrays: _Arrays) -> FitReport:

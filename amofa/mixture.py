@@ -1,27 +1,23 @@
-"""A mixture of factor analysers: its parameters, and all that can be computed from them."""
+"""A mixture of factor analysers: what its parameters say of rows."""
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa.arguments import RandomState, random_generator
-from amofa.criterion import INFORMATION_CRITERIA, n_parameters
-from amofa.handle import CythonHandle
-from amofa.history import FitReport, Step
-from amofa.parameters import Evaluator, FloatArray, Parameters
-from amofa.samples import PosteriorBlock, Samples, check_table, check_weights, counted_rows
-from amofa.summary import summarize
-from amofa.validation import parameters_from_arrays
+from amofa.conditional import IncompleteSamples, condition, fill, reduced
+from amofa.criterion import INFORMATION_CRITERIA
+from amofa.frames import check_same_names, column_names, column_positions
+from amofa.frozen import FrozenMixture
+from amofa.parameters import FloatArray
+from amofa.samples import PosteriorBlock, Samples, check_incomplete_table, check_table, check_weights, counted_rows
 
 
-class MixtureOfFactorAnalyzers:
+class MixtureOfFactorAnalyzers(FrozenMixture):
     """A mixture of factor analysers.
 
     p(x) = sum_k weights[k] N(x; means[k], loadings[k] loadings[k]' + diag(uniquenesses[k])). Made from arrays here, by
@@ -36,6 +32,8 @@ class MixtureOfFactorAnalyzers:
         ``numpy.zeros((d, 0))`` for a component without factors.
     uniquenesses : (K, d) array-like
         Variances, positive.
+    feature_names : sequence of d str, optional
+        Names of the features, which frames given to the methods must then have.
 
     Raises
     ------
@@ -47,7 +45,14 @@ class MixtureOfFactorAnalyzers:
     Notes
     -----
     All rows given to the methods are read in blocks, whatever their dtype and memory layout: a float32 or memory-mapped
-    table is never copied whole. Cost is O(n d sum_k p_k); no d x d matrix is formed except by `covariance`.
+    table is never copied whole. Frames of pandas, polars, pyarrow and their kind are tables, too. Cells that are NaN
+    are missing: what is said of such a row is what its other cells say, exactly, by marginal distributions. Cost is
+    O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of missing cells; no d x d matrix is formed except by
+    `covariance`.
+
+    Large tables are shared among threads, one for each core that the process may use, see
+    `amofa.threads.default_threads`; there are fewer in a block ``with amofa.threads.use_threads(1):``. Results are the
+    same for any number.
 
     Examples
     --------
@@ -64,142 +69,15 @@ class MixtureOfFactorAnalyzers:
     array([0, 1])
     """
 
-    _parameters: Parameters
-    _report: FitReport | None
-
-    def __init__(
-        self, weights: ArrayLike, means: ArrayLike, loadings: Iterable[ArrayLike], uniquenesses: ArrayLike
-    ) -> None:
-        self._adopt(parameters_from_arrays(weights, means, loadings, uniquenesses), None)
-
-    @classmethod
-    def _from_fit(cls, parameters: Parameters, report: FitReport | None = None) -> Self:
-        """A model with parameters that are known to be right, which are copied, and what the fit has to say."""
-        model = cls.__new__(cls)
-        model._adopt(parameters.copy(), report)
-        return model
-
-    def _adopt(self, parameters: Parameters, report: FitReport | None) -> None:
-        # All are views of the buffer; with that read-only too, none can be made writeable again.
-        for array in (
-            parameters.weights,
-            parameters.means,
-            parameters.uniquenesses,
-            parameters.loadings,
-            parameters.buffer,
-        ):
-            array.flags.writeable = False
-        self._parameters = parameters
-        self._report = report and replace(report, at_floor=_read_only(report.at_floor), history=tuple(report.history))
-
-    # numpy's copies and pickles are writeable again and no views of one buffer, so a twin is made from the values.
-    def __getstate__(self) -> dict[str, Any]:
-        p = self._parameters
-        return {"n_features": p.n_features, "n_factors": p.n_factors, "values": p.buffer, "report": self._report}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        parameters = Parameters(state["n_features"], state["n_factors"])
-        parameters.buffer[:] = state["values"]
-        self._adopt(parameters, state["report"])
-
-    # -- parameters --
-
-    @property
-    def n_components(self) -> int:
-        """Number of components K."""
-        return self._parameters.n_components
-
-    @property
-    def n_features(self) -> int:
-        """Number of features d."""
-        return self._parameters.n_features
-
-    @property
-    def n_factors(self) -> NDArray[np.intp]:
-        """Number of factors p_k of each component, (K,)."""
-        return _read_only(np.array(self._parameters.n_factors, dtype=np.intp))
-
-    @property
-    def weights(self) -> FloatArray:
-        """Mixing weights, (K,), sum 1."""
-        return self._parameters.weights
-
-    @property
-    def means(self) -> FloatArray:
-        """Means, (K, d)."""
-        return self._parameters.means
-
-    @property
-    def loadings(self) -> list[FloatArray]:
-        """Loadings, K arrays (d, p_k)."""
-        return [self._parameters.component_loadings(k).T for k in range(self.n_components)]
-
-    @property
-    def uniquenesses(self) -> FloatArray:
-        """Variances that the factors do not share, (K, d)."""
-        return self._parameters.uniquenesses
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of free parameters, loadings counted up to rotation.
-
-        After a fit, of what it estimated: uniquenesses that were tied are not counted twice.
-        """
-        if self._report is None or self._report.n_parameters is None:
-            return n_parameters(self.n_features, self._parameters.n_factors)
-        return self._report.n_parameters
-
-    # -- what the fit says --
-
-    @property
-    def log_likelihood(self) -> float | None:
-        """Log-likelihood of the training rows, nats; None for a model made from arrays."""
-        return self._report.log_likelihood if self._report else None
-
-    @property
-    def message_length(self) -> float | None:
-        """Message length of the training rows, nats; None for a model made from arrays."""
-        return self._report.message_length if self._report else None
-
-    @property
-    def criterion(self) -> str | None:
-        """Name of the criterion that the search minimised; None for a model made from arrays."""
-        return self._report.criterion if self._report else None
-
-    @property
-    def n_samples(self) -> float | None:
-        """Number of training rows, or the sum of their weights; None for a model made from arrays."""
-        return self._report.n_samples if self._report else None
-
-    @property
-    def converged(self) -> bool:
-        """Whether a fit met its tolerance; False for a model made from arrays."""
-        return self._report is not None and self._report.converged
-
-    @property
-    def at_floor(self) -> NDArray[np.bool_]:
-        """Which uniquenesses a fit held at their floor, (K, d); all False for a model made from arrays."""
-        if self._report is None:
-            return _read_only(np.zeros(self.means.shape, dtype=np.bool_))
-        return self._report.at_floor
-
-    @property
-    def history(self) -> tuple[Step, ...]:
-        """Every step of the search; empty for a model made from arrays."""
-        return self._report.history if self._report else ()
-
     # -- rows --
 
-    def _samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples:
-        table = check_table(X, n_features=self.n_features)
-        if sample_weight is None:
-            return Samples(table)
-        weights = check_weights(sample_weight, len(table))
-        return Samples(table, weights=weights, rows=counted_rows(weights))
-
-    def _blocks(self, samples: Samples, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
-        # The evaluator is made anew for every call: its scratch memory must not be shared between threads.
-        return samples.posterior(Evaluator(self._parameters), with_scores=with_scores)
+    def _samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples | IncompleteSamples:
+        if self.feature_names is not None:
+            check_same_names(column_names(X), self.feature_names)
+        table, is_incomplete = check_incomplete_table(X, n_features=self.n_features)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(table))
+        kind = IncompleteSamples if is_incomplete else Samples
+        return kind(table, weights=weights, rows=counted_rows(weights))
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """The most probable component of every row.
@@ -207,7 +85,7 @@ class MixtureOfFactorAnalyzers:
         Parameters
         ----------
         X : (n, d) array-like
-            Finite real numbers.
+            Real numbers; NaN where a cell is missing, here and in the other methods.
 
         Returns
         -------
@@ -217,7 +95,8 @@ class MixtureOfFactorAnalyzers:
         Raises
         ------
         TypeError, ValueError
-            If X is not a finite real table of d columns; so do all methods that take X.
+            If X is not a real table of d columns, finite but for NaN, or a frame whose columns have other names than
+            `feature_names`; so do all methods that take X.
 
         Examples
         --------
@@ -225,11 +104,7 @@ class MixtureOfFactorAnalyzers:
         >>> model.predict([[1.0], [3.0]])
         array([0, 1])
         """
-        samples = self._samples(X)
-        labels = np.empty(samples.n_rows, dtype=np.intp)
-        for block in self._blocks(samples):
-            np.argmax(block.responsibilities, axis=0, out=labels[block.rows])
-        return labels
+        return self._samples(X).labels(self._parameters)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Responsibilities: the posterior probability of every component for every row.
@@ -241,7 +116,8 @@ class MixtureOfFactorAnalyzers:
         Returns
         -------
         (n, K) float64
-            Rows sum to 1. A row so far away that every density is zero even in logarithms keeps the mixing weights.
+            Rows sum to 1. A row so far away that every density is zero even in logarithms, or all of whose cells are
+            missing, keeps the mixing weights.
 
         Examples
         --------
@@ -252,8 +128,11 @@ class MixtureOfFactorAnalyzers:
         """
         samples = self._samples(X)
         proba = np.empty((samples.n_rows, self.n_components))
-        for block in self._blocks(samples):
+
+        def put(block: PosteriorBlock) -> None:
             proba[block.rows] = block.responsibilities.T
+
+        samples.over_posterior(self._parameters, put)
         return proba
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
@@ -266,6 +145,7 @@ class MixtureOfFactorAnalyzers:
         Returns
         -------
         (n,) float64
+            That of the observed cells where some are missing; 0 where all are.
 
         Examples
         --------
@@ -275,8 +155,11 @@ class MixtureOfFactorAnalyzers:
         """
         samples = self._samples(X)
         log_density = np.empty(samples.n_rows)
-        for block in self._blocks(samples):
+
+        def put(block: PosteriorBlock) -> None:
             log_density[block.rows] = block.log_density
+
+        samples.over_posterior(self._parameters, put)
         return log_density
 
     def score(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -299,9 +182,10 @@ class MixtureOfFactorAnalyzers:
         -1.4189
         """
         samples = self._samples(X, sample_weight)
-        return sum(_weighted_sum(block.log_density, block.row_weights) for block in self._blocks(samples)) / (
-            samples.total_weight
+        sums = samples.over_posterior(
+            self._parameters, lambda block: _weighted_sum(block.log_density, block.row_weights)
         )
+        return sum(sums) / samples.total_weight
 
     def factor_scores(self, X: ArrayLike) -> list[FloatArray]:
         """Posterior means of the factors, E[z | x, k], under every component.
@@ -322,9 +206,12 @@ class MixtureOfFactorAnalyzers:
         """
         samples = self._samples(X)
         scores = [np.empty((samples.n_rows, p)) for p in self._parameters.n_factors]
-        for block in self._blocks(samples, with_scores=True):
+
+        def put(block: PosteriorBlock) -> None:
             for of_one, part in zip(scores, np.split(block.scores, self._parameters.offsets[1:-1]), strict=True):
                 of_one[block.rows] = part.T
+
+        samples.over_posterior(self._parameters, put, with_scores=True)
         return scores
 
     def transform(self, X: ArrayLike) -> FloatArray:
@@ -345,12 +232,13 @@ class MixtureOfFactorAnalyzers:
         >>> model.transform([[3.0, 0.0]])
         array([[1., 1.]])
         """
-        samples, K = self._samples(X), self.n_components
-        Z = np.empty((samples.n_rows, K + len(self._parameters.loadings)))
-        for block in self._blocks(samples, with_scores=True):
-            Z[block.rows, :K] = block.responsibilities.T
-            spread = np.repeat(block.responsibilities, self._parameters.n_factors, axis=0)
-            Z[block.rows, K:] = (spread * block.scores).T
+        samples = self._samples(X)
+        Z = np.empty((samples.n_rows, self.n_components + len(self._parameters.loadings)))
+
+        def put(block: PosteriorBlock) -> None:
+            Z[block.rows] = reduced(block, self._parameters)
+
+        samples.over_posterior(self._parameters, put, with_scores=True)
         return Z
 
     def inverse_transform(self, Z: ArrayLike) -> FloatArray:
@@ -384,98 +272,118 @@ class MixtureOfFactorAnalyzers:
             start += z.shape[1]
         return X
 
-    # -- the model itself --
+    # -- columns given others --
 
-    def sample(self, n: int, random_state: RandomState = None) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Draw rows from the mixture.
+    def condition(self, known_columns: Iterable[int | str], values: ArrayLike) -> MixtureOfFactorAnalyzers:
+        """The mixture of the other columns given values of some.
 
         Parameters
         ----------
-        n : int
-            How many rows, not negative.
+        known_columns : sequence of o int or str
+            Numbers of columns from 0, or names where the model has `feature_names`; not all columns.
+        values : (o,) array-like
+            Their values, in this order; NaN where one is not known after all.
+
+        Returns
+        -------
+        MixtureOfFactorAnalyzers
+            Of the d - o other columns in their order, with as many components and factors: weights are the
+            responsibilities, and a component N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w), where z are the
+            factor scores and C^-1 is their covariance given the values.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there are no such columns, no others, or values are not one real number for each, finite or NaN.
+
+        Notes
+        -----
+        Cost O(sum_k d p_k^2). For many rows, `impute` has the means of these mixtures.
+
+        Examples
+        --------
+        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [1.0]]], [[1.0, 1.0]])
+        >>> given = model.condition([0], [3.0])
+        >>> given.means, given.covariance(0)
+        (array([[1.5]]), array([[1.5]]))
+        """
+        d, names = self.n_features, self.feature_names
+        known = column_positions(known_columns, names, d, name="known_columns")
+        if len(known) == d:
+            raise ValueError("known_columns has all columns; leave at least one out")
+        row = np.asarray(values)
+        if row.shape != known.shape:
+            raise ValueError(
+                f"values has shape {row.shape}, but known_columns has {len(known)}; pass one value for each"
+            )
+        table, _ = check_incomplete_table(row[None], name="values")
+        parameters = condition(self._parameters, known, table[0].astype(np.float64))
+        others = None if names is None else tuple(name for j, name in enumerate(names) if j not in known)
+        return MixtureOfFactorAnalyzers._from_fit(parameters, None, others)
+
+    def impute(
+        self,
+        X: ArrayLike,
+        *,
+        known_columns: Iterable[int | str] | None = None,
+        draws: bool = False,
+        random_state: RandomState = None,
+    ) -> FloatArray:
+        """Rows with their missing cells filled in, by what the observed cells of the row say of them.
+
+        Parameters
+        ----------
+        X : (n, d) array-like
+            NaN where a cell is missing.
+        known_columns : sequence of o int or str, optional
+            Which columns X has, (n, o) then, by number from 0 or by name; all where not given.
+        draws : bool, default False
+            Whether to put in draws from the joint conditional distribution of the missing cells of a row, rather than
+            their conditional means. Imputed means vary less than data do; draws vary like these.
         random_state : int, numpy Generator, numpy RandomState or None
-            A generator is drawn from; an int starts a new one; None takes entropy from the system.
+            For draws: a generator is drawn from; an int starts a new one; None takes entropy from the system.
 
         Returns
         -------
-        X : (n, d) float64
-            Rows in random order.
-        labels : (n,) intp
-            The component of each row.
+        (n, d) float64
+            A copy of X, whole. A row of which nothing is observed gets the mean of the mixture, or a row drawn from it.
 
         Raises
         ------
-        ValueError
-            If n is negative.
+        TypeError, ValueError
+            If X is not a real table of as many columns, finite but for NaN, if there are no such columns, or if there
+            is a `random_state`, but no draws.
+
+        Notes
+        -----
+        Cost O(d sum_k p_k) for each row, and O(d sum_k p_k^2) for each pattern of missing cells.
 
         Examples
         --------
-        >>> model = MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [90.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
-        >>> X, labels = model.sample(5, random_state=0)
-        >>> X.shape, bool(((X[:, 0] > 45) == labels).all())
-        ((5, 1), True)
+        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [1.0]]], [[1.0, 1.0]])
+        >>> model.impute([[3.0, np.nan], [1.0, 2.0]])
+        array([[3. , 1.5],
+               [1. , 2. ]])
+        >>> model.impute([[3.0]], known_columns=[1])
+        array([[1.5, 3. ]])
         """
-        n = operator.index(n)
-        if n < 0:
-            raise ValueError(f"n must not be negative, got {n}")
-        rng = random_generator(random_state)
-        # Divided by its own last entry, so that every number below 1 finds a component, whatever the rounding.
-        cumulated = np.cumsum(self.weights)
-        labels = np.searchsorted(cumulated / cumulated[-1], rng.random(n), side="right")
-        X = rng.standard_normal((n, self.n_features))
-        for k, component in enumerate(self._parameters.components()):
-            rows = np.flatnonzero(labels == k)
-            factors = rng.standard_normal((len(rows), len(component.loadings)))
-            X[rows] = component.mean + np.sqrt(component.uniquenesses) * X[rows] + factors @ component.loadings
-        return X, labels
+        d, names = self.n_features, self.feature_names
+        if random_state is not None and not draws:
+            raise ValueError("random_state is for draws; pass draws=True as well")
+        if known_columns is None:
+            known, expected = np.arange(d), "the model was made for"
+        else:
+            known, expected = column_positions(known_columns, names, d, name="known_columns"), "known_columns has"
+        check_same_names(column_names(X), None if names is None else [names[j] for j in known])
+        table, _ = check_incomplete_table(X)
+        if table.shape[1] != len(known):
+            raise ValueError(f"X has {table.shape[1]} columns, but {expected} {len(known)}")
+        filled = np.full((len(table), d), np.nan)
+        filled[:, known] = table
+        fill(self._parameters, filled, random_generator(random_state) if draws else None)
+        return filled
 
-    def covariance(self, k: int) -> FloatArray:
-        """Covariance matrix of component k, Lambda_k Lambda_k' + Psi_k.
-
-        Parameters
-        ----------
-        k : int
-            From 0 to K - 1.
-
-        Returns
-        -------
-        (d, d) float64
-
-        Raises
-        ------
-        IndexError
-            If there is no such component.
-
-        Examples
-        --------
-        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
-        >>> model.covariance(0)
-        array([[2., 2.],
-               [2., 5.]])
-        """
-        if not 0 <= operator.index(k) < self.n_components:
-            raise IndexError(f"there is no component {k}; they are numbered from 0 to {self.n_components - 1}")
-        loadings = self._parameters.component_loadings(k)
-        covariance: FloatArray = loadings.T @ loadings
-        covariance[np.diag_indices(self.n_features)] += self.uniquenesses[k]
-        return covariance
-
-    def cython_handle(self) -> CythonHandle:
-        """The mixture as compiled code takes it, see docs/cython.md.
-
-        Returns
-        -------
-        CythonHandle
-            Its ``mixture`` is what the functions of amofa/cython_amofa.pxd take. Made anew by each call.
-
-        Examples
-        --------
-        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
-        >>> handle = model.cython_handle()
-        >>> handle.n_components, handle.n_features, handle.n_factors, handle.mixture.flags.writeable
-        (1, 2, (1,), False)
-        """
-        return CythonHandle.of(self._parameters)
+    # -- criteria --
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Bayesian information criterion, -2 log-likelihood + n_parameters log n; lower is better.
@@ -546,33 +454,15 @@ class MixtureOfFactorAnalyzers:
 
         samples = self._samples(X, sample_weight)
         criterion = INFORMATION_CRITERIA[name]
-        log_likelihood = entropy = 0.0
-        for block in self._blocks(samples):
-            log_likelihood += _weighted_sum(block.log_density, block.row_weights)
-            if criterion.uses_entropy:
-                entropy += _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights)
-        return 2 * (criterion.price(samples.total_weight) * self.n_parameters - log_likelihood + entropy)
 
-    def summary(self) -> str:
-        """Readable tables of the components and, after a fit, of the accepted steps of the search.
+        def cost(block: PosteriorBlock) -> float:
+            log_likelihood = _weighted_sum(block.log_density, block.row_weights)
+            if not criterion.uses_entropy:
+                return -log_likelihood
+            return _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights) - log_likelihood
 
-        A component's mean uniqueness share is the part of the variance that its factors do not explain, averaged over
-        features.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
-        >>> print(model.summary())
-        Mixture of 1 factor analyser: 2 features, 6 free parameters
-        <BLANKLINE>
-        component  weight  factors  mean uniqueness share
-                0  1.0000        1                  0.350
-        """
-        return summarize(self._parameters, self.n_parameters, self._report)
+        costs = samples.over_posterior(self._parameters, cost)
+        return 2 * (criterion.price(samples.total_weight) * self.n_parameters + sum(costs))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, see `amofa.io.save`.
@@ -597,20 +487,6 @@ class MixtureOfFactorAnalyzers:
         from amofa.io import save
 
         save(self, path)
-
-    def __repr__(self) -> str:
-        shown = [str(p) for p in self._parameters.n_factors[:12]] + ["..."] * (self.n_components > 12)
-        return (
-            f"{type(self).__name__}(n_components={self.n_components}, n_features={self.n_features}, "
-            f"n_factors=[{', '.join(shown)}])"
-        )
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that cannot be written to."""
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy
 
 
 def _weighted_sum(values: FloatArray, weights: FloatArray | None) -> float:

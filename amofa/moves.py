@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from amofa.analyser import principal_axes
 from amofa.em import Fit, Settings, expectation_maximization
+from amofa.panel import Panel, means_and_panels
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Moments, Samples
 
@@ -18,25 +19,54 @@ _SIGNED_AXES = 3
 # The local fit of a split only makes a start for EM on all rows, which converges anyway: on fresh draws of both
 # examples of the paper, 30 iterations give as many right answers as 100.
 _LOCAL_ITERATIONS = 30
+# Columns of a covariance matrix that are compared at a time.
+_STRIP = 256
+
+# Second moments about a mean: a covariance matrix, or the rows that make it where those are fewer than the columns.
+Shape = FloatArray | Panel
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Means of the rows of every component, and second moments about them."""
+
+    means: FloatArray  # (K, d)
+    covariances: Sequence[Shape]
+
+
+def shapes(samples: Samples, parameters: Parameters) -> Shapes:
+    """Of all components under their responsibilities; of a wide table without any (d, d) array."""
+    if samples.n_rows < samples.n_features:
+        return Shapes(*means_and_panels(samples, samples.responsibilities(parameters)))
+    moments = samples.moments(parameters)
+    return Shapes(moments.means, list(moments.covariances))
+
+
+def variances(shape: Shape) -> FloatArray:
+    """The diagonal, (d,)."""
+    return shape.variances if isinstance(shape, Panel) else np.diagonal(shape)
+
+
+def _axes(shape: Shape) -> tuple[FloatArray, FloatArray]:
+    return shape.axes() if isinstance(shape, Panel) else principal_axes(shape)
 
 
 def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parameters:
     """One component: the mean, the leading principal axes as loadings, and the columns' variances as uniquenesses."""
     plain = Component(1.0, np.zeros(samples.n_features), np.zeros((0, samples.n_features)), np.ones(samples.n_features))
-    moments = samples.moments(Parameters.from_components([plain]))
-    covariance = moments.covariances[0]
-    values, vectors = principal_axes(covariance)
+    moments = shapes(samples, Parameters.from_components([plain]))
+    values, vectors = _axes(moments.covariances[0])
     # Factors beyond the number of columns have no axis to start from and stay empty.
     loadings = np.zeros((n_factors, samples.n_features))
     loadings[: len(vectors)] = np.sqrt(values[:n_factors, None]) * vectors[:n_factors]
-    uniquenesses = np.maximum(np.diag(covariance), floor)
+    uniquenesses = np.maximum(variances(moments.covariances[0]), floor)
     return Parameters.from_components([Component(1.0, moments.means[0], loadings, uniquenesses)])
 
 
 # ---- split -----------------------------------------------------------------------------------------------------------
 
 
-def split(local: Samples, parameters: Parameters, k: int, covariance: FloatArray, settings: Settings) -> Fit | None:
+def split(local: Samples, parameters: Parameters, k: int, covariance: Shape, settings: Settings) -> Fit | None:
     """Replace component k by the two of a local fit.
 
     Parameters
@@ -45,7 +75,7 @@ def split(local: Samples, parameters: Parameters, k: int, covariance: FloatArray
         The rows assigned to component k.
     parameters : Parameters
     k : int
-    covariance : (d, d) float64
+    covariance : (d, d) float64, or Panel
         Of component k.
     settings : Settings
 
@@ -73,12 +103,12 @@ def split(local: Samples, parameters: Parameters, k: int, covariance: FloatArray
     return Fit(children, best.log_likelihood, best.cost, sum(fit.n_iter for fit in fits), best.converged)
 
 
-def _split_starts(local: Samples, parent: Component, covariance: FloatArray) -> Iterator[Parameters]:
+def _split_starts(local: Samples, parent: Component, covariance: Shape) -> Iterator[Parameters]:
     """Two children at mu +- sum_j s_j sqrt(lambda_j) v_j, for the relative signs s of the leading axes.
 
     The paper has the sum of all eigenvectors; the sign of each is arbitrary, and decides what comes of the split.
     """
-    values, vectors = principal_axes(covariance)
+    values, vectors = _axes(covariance)
     axes = np.sqrt(values)[:, None] * vectors
     free = min(_SIGNED_AXES, len(axes))
     if len(axes) > free:
@@ -119,36 +149,72 @@ def _coincide(a: Component, b: Component) -> bool:
     """Same mean and covariance, in standardised columns: far closer than the noise floor lets groups be told apart."""
     if not np.allclose(a.mean, b.mean, rtol=0.0, atol=1e-6):
         return False
-    first, second = (c.loadings.T @ c.loadings + np.diag(c.uniquenesses) for c in (a, b))
-    return bool(np.allclose(first, second, rtol=1e-3, atol=1e-6))
+    # A strip at a time: wide tables have no room for the whole.
+    for start in range(0, len(a.mean), _STRIP):
+        first, second = (_covariance_strip(c, slice(start, start + _STRIP)) for c in (a, b))
+        if not np.allclose(first, second, rtol=1e-3, atol=1e-6):
+            return False
+    return True
+
+
+def _covariance_strip(component: Component, columns: slice) -> FloatArray:
+    strip: FloatArray = component.loadings[:, columns].T @ component.loadings
+    rows = np.arange(len(strip))
+    strip[rows, columns.start + rows] += component.uniquenesses[columns]
+    return strip
 
 
 # ---- factor ----------------------------------------------------------------------------------------------------------
 
 
-def covariance_misfit(parameters: Parameters, moments: Moments) -> FloatArray:
+def covariance_misfit(parameters: Parameters, moments: Moments | Shapes) -> FloatArray:
     """Sum of squared off-diagonal differences between modelled and sample covariance, (K,)."""
-    misfit = np.empty(parameters.n_components)
-    for k in range(parameters.n_components):
-        loadings = parameters.component_loadings(k)
-        difference = loadings.T @ loadings - moments.covariances[k]
-        np.fill_diagonal(difference, 0.0)
-        misfit[k] = np.einsum("ij,ij->", difference, difference)
-    return misfit
+    return np.array(
+        [_misfit(parameters.component_loadings(k), moments.covariances[k]) for k in range(parameters.n_components)]
+    )
 
 
-def add_factor(parameters: Parameters, k: int, covariance: FloatArray, floor: FloatArray) -> Parameters:
+def _misfit(loadings: FloatArray, shape: Shape) -> float:
+    if isinstance(shape, Panel):
+        # |L'L - A'A|^2 = |LL'|^2 - 2 |LA'|^2 + |AA'|^2, and the diagonal is left out.
+        rows = shape.rows
+        whole = _sum_of_squares(loadings @ loadings.T) - 2 * _sum_of_squares(loadings @ rows.T)
+        whole += _sum_of_squares(rows @ rows.T)
+        return max(0.0, whole - _sum_of_squares((loadings**2).sum(axis=0) - shape.variances))
+    difference = loadings.T @ loadings - shape
+    np.fill_diagonal(difference, 0.0)
+    return _sum_of_squares(difference)
+
+
+def _sum_of_squares(values: FloatArray) -> float:
+    return float(np.vdot(values, values))
+
+
+def add_factor(parameters: Parameters, k: int, covariance: Shape, floor: FloatArray) -> Parameters:
     """Give component k one more factor: the principal axis of the residuals x - mu - Lambda E[z | x]."""
     parent = parameters.component(k)
-    residual_map = np.eye(len(parent.mean)) - parent.loadings.T @ _score_map(parent)
-    values, vectors = principal_axes(residual_map @ covariance @ residual_map.T)
-    column = np.sqrt(values[0]) * vectors[0]
+    column = _residual_axis(parent, covariance)
     components = parameters.components()
     components[k] = parent._replace(
         loadings=np.vstack([parent.loadings, column]),
         uniquenesses=np.maximum(parent.uniquenesses - column**2, floor),
     )
     return Parameters.from_components(components)
+
+
+def _residual_axis(component: Component, covariance: Shape) -> FloatArray:
+    """The principal axis of the residuals, as long as their standard deviation along it."""
+    score_map = _score_map(component)
+    if isinstance(covariance, Panel):
+        rows = covariance.rows
+        values, vectors = Panel(rows - (rows @ score_map.T) @ component.loadings).axes()
+        if len(values) == 0:
+            return np.zeros(len(component.mean))
+    else:
+        residual_map = np.eye(len(component.mean)) - component.loadings.T @ score_map
+        values, vectors = principal_axes(residual_map @ covariance @ residual_map.T)
+    axis: FloatArray = np.sqrt(values[0]) * vectors[0]
+    return axis
 
 
 def _score_map(component: Component) -> FloatArray:

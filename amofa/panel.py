@@ -10,6 +10,10 @@ import numpy as np
 from amofa._analyser import Solver
 from amofa.analyser import MOST_STEPS, TOLERANCE, Analyser, FactorChoice, Prior, choose
 from amofa.parameters import FloatArray
+from amofa.samples import Samples
+
+# Rows of a smaller share of a component's weight add nothing to its second moments.
+LEAST_SHARE = 1e-14
 
 
 class Panel:
@@ -37,6 +41,8 @@ class Panel:
         return int(min(m, d))
 
     def axes(self) -> tuple[FloatArray, FloatArray]:
+        if len(self.rows) == 0:
+            return np.zeros(0), self.rows
         values, left = np.linalg.eigh(self.rows @ self.rows.T)
         values, left = np.maximum(values[::-1], 0.0), left[:, ::-1]
         seen = values > values[0] * np.finfo(float).eps * len(values)
@@ -64,6 +70,26 @@ class Panel:
     ) -> Analyser:
         m, d = self.rows.shape
         return choose(Solver(d, 1, most, m), self.rows, count, uniquenesses, n_factors, most, choice)
+
+
+def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[FloatArray, list[Panel]]:
+    """Means of the components, (K, d), and their second moments about them.
+
+    Parameters
+    ----------
+    samples : Samples
+    responsibilities : (K, n) float64
+        Times the row weights.
+    """
+    x = np.concatenate([x for x, _ in samples.chunks()], axis=1)
+    counts = responsibilities.sum(axis=1)
+    means = np.asarray(responsibilities @ x.T / np.where(counts > 0, counts, 1.0)[:, None])
+    panels = []
+    for h, count, mean in zip(responsibilities, counts, means, strict=True):
+        rows = h > LEAST_SHARE * count
+        share = np.sqrt(h[rows] / count) if count > 0 else h[rows]
+        panels.append(Panel(share[:, None] * (x[:, rows].T - mean)))
+    return means, panels
 
 
 class PanelFit(NamedTuple):

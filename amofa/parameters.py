@@ -107,6 +107,12 @@ class Evaluator:
         self.work = np.empty(work)
         _posterior.prepare(parameters.buffer, parameters.offsets, parameters.n_features, self.prepared)
 
+    def twin(self) -> Evaluator:
+        """For another thread: the same prepared parameters, and scratch memory of its own."""
+        twin = Evaluator.__new__(Evaluator)
+        twin.parameters, twin.prepared, twin.work = self.parameters, self.prepared, np.empty_like(self.work)
+        return twin
+
 
 class Statistics:
     """Additive sufficient statistics of rows under a mixture, see `amofa._statistics.accumulate`.

@@ -27,7 +27,7 @@ def with_canonical_factors(parameters: Parameters) -> Parameters:
     for k in range(parameters.n_components):
         loadings, noise = canonical.component_loadings(k), np.sqrt(canonical.uniquenesses[k])
         if len(loadings) > 1:
-            rotation, _, _ = np.linalg.svd(loadings / noise)
+            rotation, _, _ = np.linalg.svd(loadings / noise, full_matrices=len(loadings) > loadings.shape[1])
             loadings[:] = rotation.T @ loadings
         for row in loadings:
             scaled = row / noise

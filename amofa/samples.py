@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa import _kurtosis, _posterior, _rows, _statistics
-from amofa._em import Iteration
-from amofa._exact import ExactIteration
+from amofa._em import Iteration, IterationPart
+from amofa._exact import ExactIteration, ExactIterationPart
+from amofa.frames import to_array
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
+from amofa.threads import OneEach, in_order
 
 # Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
-# have other widths; sums are merged in chunk order.
+# have other widths.
 _CHUNK_VALUES = 1 << 17
 _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
+# The chunks of a pass are worked on in at most so many parts side by side, a power of two; sums over them are merged in
+# order. A part takes about a millisecond at least, and so many times the work of its merging; beyond two parts, sums
+# of all of them together are held to so many values (64 MB).
+_MOST_PARTS = 16
+_LEAST_PART_WORK = 1 << 21
+_LEAST_PART_SHARE = 256
+_PART_SUMS_VALUES = 1 << 23
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
+# Some of the work of a search looks at rows at random, which must be held. Of more rows than this, or more values (64
+# MB), but in any case so many for each column, evenly spread ones stand for all.
+_HELD_ROWS, _HELD_VALUES, _HELD_ROWS_PER_COLUMN = 1 << 18, 1 << 23, 32
+_GOLDEN = (math.sqrt(5) - 1) / 2
 # Types whose values the kernel reads as they are; blocks of others are copied to float64.
 _LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
 Chunk = tuple[FloatArray, FloatArray | None]
+Result = TypeVar("Result")
 
 
 # ---- the door --------------------------------------------------------------------------------------------------------
 
 
-def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None) -> NDArray[Any]:
+def check_table(
+    X: ArrayLike,
+    *,
+    name: str = "X",
+    n_features: int | None = None,
+    remedy: str = "drop such rows or fill in values",
+) -> NDArray[Any]:
     """Check that X is a finite, real, two-dimensional table; copies no array but one of objects.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Any real dtype and memory layout.
+        Any real dtype and memory layout; frames, see `amofa.frames`.
     name : str
         What error messages call it.
     n_features : int, optional
         The number of columns that it must have.
+    remedy : str
+        What to do about values that are not finite.
 
     Returns
     -------
@@ -54,16 +79,49 @@ def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None)
     ValueError
         Complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
     """
+    table = _as_table(X, name, n_features, remedy)
+    _check_cells(table, name, remedy)
+    return table
+
+
+def check_incomplete_table(
+    X: ArrayLike, *, name: str = "X", n_features: int | None = None
+) -> tuple[NDArray[Any], bool]:
+    """Check the same of a table in which cells may be missing, NaN.
+
+    Parameters
+    ----------
+    X, name, n_features
+        As of `check_table`.
+
+    Returns
+    -------
+    table : (n, d) ndarray
+    is_incomplete : bool
+        Whether any cell is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_table`, but not for NaN.
+    """
+    table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
+    return table, _check_cells(table, name, "put NaN where a value is missing", may_be_missing=True)
+
+
+def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
     # Whoever has a sparse matrix has imported this; we need not, which would take time at `import amofa`.
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
     if np.ma.is_masked(X):
-        raise ValueError(f"{name} has masked values; drop such rows or fill in values")
+        raise ValueError(f"{name} has masked values; {remedy}")
     try:
-        array = np.asarray(X)
+        array = to_array(X)
     except ValueError as error:
         raise ValueError(f"{name} is no table ({error}); give all rows the same number of columns") from None
+    except TypeError as error:
+        raise TypeError(f"{name} holds values that are not numbers ({error}); encode or drop them") from None
     table = _as_real(array, name)
     if table.ndim != 2:
         hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
@@ -74,7 +132,6 @@ def check_table(X: ArrayLike, *, name: str = "X", n_features: int | None = None)
         raise ValueError(f"{name} has shape {table.shape}; at least one row and one column are needed")
     if n_features is not None and table.shape[1] != n_features:
         raise ValueError(f"{name} has {table.shape[1]} columns, but the model was made for {n_features}")
-    _check_finite(table, name)
     return table
 
 
@@ -91,15 +148,19 @@ def _as_real(table: NDArray[Any], name: str) -> NDArray[Any]:
     raise TypeError(f"{name} has dtype {table.dtype}; a table of real numbers is needed: encode or drop other columns")
 
 
-def _check_finite(table: NDArray[Any], name: str) -> None:
-    if table.dtype.kind != "f":
-        return
-    bad, first = 0, None
+def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing: bool = False) -> bool:
+    """Whether any cell is NaN, after a check that none is infinite, nor NaN where that is not allowed."""
+    bad, first, is_incomplete = 0, None, False
     rows = max(1, _CHUNK_VALUES // table.shape[1])
-    for start in range(0, len(table), rows):
+    for start in range(0, len(table) if table.dtype.kind == "f" else 0, rows):
         # As float64, which is what it will be read as: longer floats may have no finite value there.
         with np.errstate(over="ignore"):
-            wrong = ~np.isfinite(table[start : start + rows].astype(np.float64, copy=False))
+            values = table[start : start + rows].astype(np.float64, copy=False)
+        wrong = ~np.isfinite(values)
+        if may_be_missing and wrong.any():
+            missing = np.isnan(values)
+            is_incomplete = is_incomplete or bool(missing.any())
+            wrong &= ~missing
         count = int(np.count_nonzero(wrong))
         if count and first is None:
             i, j = np.argwhere(wrong)[0]
@@ -107,9 +168,11 @@ def _check_finite(table: NDArray[Any], name: str) -> None:
         bad += count
     if first is not None:
         raise ValueError(
-            f"{name} has {bad} value{'s' if bad > 1 else ''} that {'are' if bad > 1 else 'is'} NaN or infinite, the "
-            f"first in row {first[0]}, column {first[1]} (from 0); drop such rows or fill in values"
+            f"{name} has {bad} value{'s' if bad > 1 else ''} that {'are' if bad > 1 else 'is'} "
+            f"{'infinite' if may_be_missing else 'NaN or infinite'}, the first in row {first[0]}, column {first[1]} "
+            f"(from 0); {remedy}"
         )
+    return is_incomplete
 
 
 def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
@@ -143,7 +206,7 @@ def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
 class PosteriorBlock(NamedTuple):
     """What the kernels say about some successive rows."""
 
-    rows: slice
+    rows: slice | NDArray[np.intp]  # positions of these rows
     row_weights: FloatArray | None  # (n,)
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)
@@ -196,6 +259,11 @@ class Samples:
         self._origin = np.zeros(self.n_features) if center is None else center
         self._factor = np.ones(self.n_features) if scale is None else 1.0 / scale
         self._cache: list[Chunk] | None = None
+        self._step = _chunk_rows(self.n_rows, self.n_features)
+        self._n_chunks = -(-self.n_rows // self._step)
+        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page. It does not
+        # hold on to these rows, whose memory would then be free only when cycles are looked for.
+        self._memory = OneEach(partial(np.empty, self.n_features * self._step))
 
     @property
     def weights(self) -> FloatArray | None:
@@ -223,31 +291,53 @@ class Samples:
         local.total_weight = float(weights.sum())
         return local
 
+    def thinned(self) -> Samples:
+        """These rows, or, of a huge table, evenly spread ones with the weight of all: what may be held in memory."""
+        d = self.n_features
+        most = min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
+        if self.n_rows <= most:
+            return self
+        # One of each stretch of rows, not always at the same place: rows may have been recorded in turns.
+        places = np.arange(most)
+        selected = ((places + _GOLDEN * places % 1.0) * (self.n_rows / most)).astype(np.intp)
+        weights = np.ones(most) if self._weights is None else self._weights[selected]
+        return self.weighted(selected, weights * (self.total_weight / weights.sum()))
+
+    # -- chunks of rows --
+
     def chunks(self) -> Iterator[Chunk]:
         """All rows in order, as (d, n) float64 blocks with their weights."""
-        if self._cache is None and self.n_rows * self.n_features <= _CACHE_VALUES:
-            self._cache = list(self._read(lambda n: np.empty((self.n_features, n))))
-        return self._read(lambda n: np.empty((self.n_features, n))) if self._cache is None else iter(self._cache)
-
-    def _passing_chunks(self) -> Iterator[Chunk]:
-        """The same; what came before is overwritten by the next, where rows are not kept."""
-        if self.n_rows * self.n_features <= _CACHE_VALUES:
-            return self.chunks()
-        memory = np.empty(self.n_features * self._step)
-        return self._read(lambda n: memory[: self.n_features * n].reshape(self.n_features, n))
+        if self._is_small:
+            return iter(self._kept())
+        return (self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks))
 
     @property
-    def _step(self) -> int:
-        # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
-        return max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // self.n_features)) // 16 * 16 + 8
+    def _is_small(self) -> bool:
+        return self.n_rows * self.n_features <= _CACHE_VALUES
 
-    def _read(self, memory: Callable[[int], FloatArray]) -> Iterator[Chunk]:
-        """Read the table into arrays (d, n) that `memory` makes."""
-        for start in range(0, self.n_rows, self._step):
-            stop = min(start + self._step, self.n_rows)
-            x = memory(stop - start)
-            _rows.load(self._block(start, stop), self._origin, self._factor, x)
-            yield x, None if self._weights is None else self._weights[start:stop]
+    def _kept(self) -> list[Chunk]:
+        """The chunks of a small table."""
+        if self._cache is None:
+            self._cache = [self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks)]
+        return self._cache
+
+    def _reader(self) -> Callable[[int], Chunk]:
+        """For one thread: gives chunks by number; the next overwrites the one before, where rows are not kept."""
+        if self._is_small:
+            return self._kept().__getitem__
+        memory = self._memory.get()
+        return lambda i: self._load(i, memory)
+
+    def _passing_chunks(self) -> Iterator[Chunk]:
+        return map(self._reader(), range(self._n_chunks))
+
+    def _load(self, i: int, memory: FloatArray) -> Chunk:
+        """Read a chunk of the table into memory."""
+        start = i * self._step
+        stop = min(start + self._step, self.n_rows)
+        x = memory[: self.n_features * (stop - start)].reshape(self.n_features, stop - start)
+        _rows.load(self._block(start, stop), self._origin, self._factor, x)
+        return x, None if self._weights is None else self._weights[start:stop]
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         """Rows of the table in a form that the kernel reads; those of most tables are not copied."""
@@ -256,27 +346,121 @@ class Samples:
             block = block[:, self._columns]
         return block if block.dtype in _LOADED and block.flags.c_contiguous else np.ascontiguousarray(block, np.float64)
 
+    # -- parts of a pass, for several threads --
+
+    def _parts(self, n_components: int, n_factors: int, row_work: int = 0, size: int = 0) -> list[range]:
+        """Numbers of the chunks of each part of a pass. They do not depend on the number of threads.
+
+        Parameters
+        ----------
+        n_components, n_factors : int
+            The latter of all components together.
+        row_work : int
+            Multiplications for each row beyond those of the E-step.
+        size : int
+            Values of the sums that a part has of its own.
+        """
+        # Factors are products of columns; an exponential is worth some sixteen of these.
+        work = self.n_rows * (self.n_features * (n_factors + n_components) + 16 * n_components + row_work)
+        least, n_chunks = max(_LEAST_PART_WORK, _LEAST_PART_SHARE * size), self._n_chunks
+        most = min(n_chunks, _MOST_PARTS, work // least, max(2, _PART_SUMS_VALUES // max(1, size)))
+        n_parts = 1 << max(1, most).bit_length() - 1
+        bounds = [n_chunks * part // n_parts for part in range(n_parts + 1)]
+        return [range(*pair) for pair in pairwise(bounds)]
+
+    def _in_parts(
+        self, make_worker: Callable[[], Callable[[range], Result]], parts: Sequence[range]
+    ) -> Iterable[Result]:
+        if self._is_small:
+            # Before several threads do it.
+            self._kept()
+        return in_order(make_worker, parts)
+
     # -- passes over the rows --
+
+    def expect(self, iteration: Iteration | ExactIteration) -> None:
+        """An E-step within an EM run, whose buffers are bound already: its sums become those of these rows."""
+        iteration.clear()
+        parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.size)
+        if len(parts) == 1:
+            for x, w in self._passing_chunks():
+                iteration.accumulate(x, w)
+            return
+
+        def make_worker() -> Callable[[range], Any]:
+            read = self._reader()
+
+            def sums_of(chunks: range) -> IterationPart | ExactIterationPart:
+                part = iteration.part()
+                for i in chunks:
+                    part.accumulate(*read(i))
+                return part
+
+            return sums_of
+
+        for part in self._in_parts(make_worker, parts):
+            iteration.add(part)
+
+    def _sums(
+        self,
+        mixture: Evaluator,
+        shapes: Sequence[tuple[int, ...]],
+        add: Callable[..., None],
+        row_work: int = 0,
+    ) -> list[FloatArray]:
+        """Sums over all rows, of these shapes: ``add(x, w, mixture, *sums)`` adds those of some rows."""
+
+        def make_worker() -> Callable[[range], list[FloatArray]]:
+            read, twin = self._reader(), mixture.twin()
+
+            def sums_of(chunks: range) -> list[FloatArray]:
+                sums = [np.zeros(shape) for shape in shapes]
+                for i in chunks:
+                    add(*read(i), twin, *sums)
+                return sums
+
+            return sums_of
+
+        parameters, size = mixture.parameters, sum(math.prod(shape) for shape in shapes)
+        parts = self._parts(parameters.n_components, len(parameters.loadings), row_work, size)
+        first, *others = self._in_parts(make_worker, parts)
+        for other in others:
+            for total, values in zip(first, other, strict=True):
+                total += values
+        return first
 
     def accumulate(self, mixture: Evaluator, statistics: Statistics, *, with_entropy: bool = True) -> None:
         """One E-step pass: `statistics` becomes that of these rows."""
-        statistics.buffer.fill(0.0)
-        offsets = mixture.parameters.offsets
-        for x, w in self._passing_chunks():
-            _statistics.accumulate(x, w, offsets, mixture.prepared, statistics.buffer, mixture.work, with_entropy)
 
-    def expect(self, iteration: Iteration | ExactIteration) -> None:
-        """The same within an EM run, whose buffers are bound already."""
-        iteration.clear()
-        for x, w in self._passing_chunks():
-            iteration.accumulate(x, w)
+        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, buffer: FloatArray) -> None:
+            _statistics.accumulate(x, w, twin.parameters.offsets, twin.prepared, buffer, twin.work, with_entropy)
+
+        (statistics.buffer[:],) = self._sums(mixture, [statistics.buffer.shape], add)
 
     def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
         """Log densities, responsibilities and, if asked for, factor scores of all rows in order."""
-        parameters = mixture.parameters
-        start = 0
-        for x, row_weights in self._passing_chunks():
-            n = x.shape[1]
+        return map(self._looker(mixture, with_scores), range(self._n_chunks))
+
+    def over_posterior(
+        self, parameters: Parameters, function: Callable[[PosteriorBlock], Result], *, with_scores: bool = False
+    ) -> list[Result]:
+        """What a function makes of each block of the same, in order; it is called in several threads."""
+        evaluator = Evaluator(parameters)
+
+        def make_worker() -> Callable[[range], list[Result]]:
+            look = self._looker(evaluator.twin(), with_scores)
+            return lambda chunks: [function(look(i)) for i in chunks]
+
+        parts = self._parts(parameters.n_components, len(parameters.loadings))
+        return [result for part in self._in_parts(make_worker, parts) for result in part]
+
+    def _looker(self, mixture: Evaluator, with_scores: bool) -> Callable[[int], PosteriorBlock]:
+        """For one thread: gives the posterior of chunks by number."""
+        read, parameters = self._reader(), mixture.parameters
+
+        def look(i: int) -> PosteriorBlock:
+            x, row_weights = read(i)
+            start, n = i * self._step, x.shape[1]
             log_density, responsibilities = np.empty(n), np.empty((parameters.n_components, n))
             scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
             _posterior.posterior(
@@ -289,37 +473,46 @@ class Samples:
                 scores if with_scores else None,
                 mixture.work,
             )
-            yield PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
-            start += n
+            return PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
+
+        return look
 
     def responsibilities(self, parameters: Parameters) -> FloatArray:
         """Of all rows, times the row weights, (K, n)."""
         result = np.empty((parameters.n_components, self.n_rows))
-        for block in self.posterior(Evaluator(parameters)):
+
+        def put(block: PosteriorBlock) -> None:
             result[:, block.rows] = block.responsibilities
             if block.row_weights is not None:
                 result[:, block.rows] *= block.row_weights
+
+        self.over_posterior(parameters, put)
         return result
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
         """The component of largest responsibility of every row, (n,) intp."""
         labels = np.empty(self.n_rows, dtype=np.intp)
-        for block in self.posterior(Evaluator(parameters)):
-            np.argmax(block.responsibilities, axis=0, out=labels[block.rows])
+        self.over_posterior(parameters, lambda block: np.argmax(block.responsibilities, axis=0, out=labels[block.rows]))
         return labels
 
     def moments(self, parameters: Parameters) -> Moments:
         """Soft counts and covariances of every component, by one pass. Memory O(K d^2)."""
         K, d = parameters.n_components, self.n_features
-        mixture = Evaluator(parameters)
-        counts, first, scatter = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
-        for x, w in self._passing_chunks():
-            _statistics.accumulate_scatter(
-                x, w, parameters.offsets, mixture.prepared, counts, first, scatter, mixture.work
-            )
+
+        def add(
+            x: FloatArray,
+            w: FloatArray | None,
+            twin: Evaluator,
+            counts: FloatArray,
+            first: FloatArray,
+            second: FloatArray,
+        ) -> None:
+            _statistics.accumulate_scatter(x, w, parameters.offsets, twin.prepared, counts, first, second, twin.work)
+
+        counts, first, covariances = self._sums(Evaluator(parameters), [(K,), (K, d), (K, d, d)], add, d * d)
         divisor = np.where(counts > 0, counts, 1.0)
         first /= divisor[:, None]
-        covariances = scatter / divisor[:, None, None]
+        covariances /= divisor[:, None, None]
         covariances -= first[:, :, None] * first[:, None, :]
         return Moments(counts, parameters.means + first, covariances)
 
@@ -328,14 +521,26 @@ class Samples:
 
         gamma_k = (b_k - d (d + 2)) / sqrt(8 d (d + 2) / N_k)   (paper, eq. mardiamvkurt); about 0 for a Gaussian.
         """
-        mixture = Evaluator(parameters)
-        counts, fourth = np.zeros(parameters.n_components), np.zeros(parameters.n_components)
-        for x, w in self._passing_chunks():
-            _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, mixture.prepared, counts, fourth, mixture.work)
+
+        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, counts: FloatArray, fourth: FloatArray) -> None:
+            _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, twin.prepared, counts, fourth, twin.work)
+
+        K = parameters.n_components
+        counts, fourth = self._sums(Evaluator(parameters), [(K,), (K,)], add)
         gaussian = self.n_features * (self.n_features + 2)
         excess = fourth / np.where(counts > 0, counts, 1.0) - gaussian
         gamma: FloatArray = excess * np.sqrt(counts / (8 * gaussian))
         return gamma
+
+
+def _chunk_rows(n_rows: int, n_features: int) -> int:
+    """How many rows a chunk has: all about as many, and so have the parts of a pass."""
+    most = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // max(1, n_features)))
+    n_chunks = max(1, -(-n_rows // most))
+    many = -(-n_chunks // _MOST_PARTS) * _MOST_PARTS
+    n_chunks = many if n_chunks > _MOST_PARTS else 1 << (n_chunks - 1).bit_length()
+    # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
+    return (-(-n_rows // n_chunks) + 7) // 16 * 16 + 8
 
 
 @dataclass(frozen=True)

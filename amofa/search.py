@@ -10,9 +10,19 @@ from numpy.typing import NDArray
 
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Limits
-from amofa.moves import add_factor, covariance_misfit, first_mixture, merge_coincident, split
+from amofa.moves import (
+    Shape,
+    Shapes,
+    add_factor,
+    covariance_misfit,
+    first_mixture,
+    merge_coincident,
+    shapes,
+    split,
+    variances,
+)
 from amofa.parameters import FloatArray, Parameters
-from amofa.samples import Moments, Samples
+from amofa.samples import Samples
 from amofa.watch import Watch
 
 # The component of largest kurtosis is often not the one whose split pays: where it does not, the runner-up is tried.
@@ -77,7 +87,7 @@ class _Search:
 
     def grow(self) -> bool:
         """Make the better of a split and a factor addition; False where neither lowers the cost enough."""
-        moments = self.samples.moments(self.current.parameters)
+        moments = shapes(self.samples, self.current.parameters)
         proposals = [p for p in (self.propose_split(moments), self.propose_factor(moments)) if p is not None]
         accepted = self.choose(proposals)
         for proposal in proposals:
@@ -105,7 +115,7 @@ class _Search:
         components = self.current.parameters.components()
         parameters = Parameters.from_components([components[k] for k in order])
         for k, wanted in enumerate(n_factors[: parameters.n_components]):
-            covariance = self.samples.moments(parameters).covariances[k]
+            covariance = shapes(self.samples, parameters).covariances[k]
             while parameters.n_factors[k] < wanted:
                 parameters = add_factor(parameters, k, covariance, self.settings.floor)
             self.current = self.fit(parameters)
@@ -132,7 +142,7 @@ class _Search:
 
     # -- proposals --
 
-    def propose_split(self, moments: Moments) -> Proposal | None:
+    def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
         if min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
@@ -155,7 +165,7 @@ class _Search:
                 break
         return None if best is None else replace(best, n_iter=n_iter)
 
-    def split(self, k: int, rows: NDArray[np.intp], covariance: FloatArray) -> Proposal | None:
+    def split(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Proposal | None:
         """Component k, with its rows, as two, after EM on all rows; None where they do not hold."""
         children = split(self.samples.subset(rows), self.current.parameters, k, covariance, self.settings)
         if children is None:
@@ -176,7 +186,7 @@ class _Search:
         holds = fit.parameters.weights.min() * n >= LEAST_SHARE_OF_A_ROW * n / self.samples.n_rows
         return proposal if holds and progress else None
 
-    def propose_factor(self, moments: Moments) -> Proposal | None:
+    def propose_factor(self, moments: Shapes) -> Proposal | None:
         """Add a factor to the component whose covariance is modelled worst, if it has support for it."""
         if self.limits.n_factors is not None:
             return None
@@ -190,11 +200,11 @@ class _Search:
         fit = expectation_maximization(self.samples, start, self.settings, target=self.current.cost)
         return Proposal("factor", k, fit, fit.n_iter)
 
-    def splittable(self, moments: Moments, labels: NDArray[np.intp]) -> list[bool]:
+    def splittable(self, moments: Shapes, labels: NDArray[np.intp]) -> list[bool]:
         """Components that vary beyond the noise floor and, where annihilation is on, have support for two children."""
         K = self.current.parameters.n_components
-        variances = np.diagonal(moments.covariances, axis1=1, axis2=2)
-        spread = (variances > self.settings.floor).any(axis=1) & (np.bincount(labels, minlength=K) > 1)
+        varies = np.array([(variances(c) > self.settings.floor).any() for c in moments.covariances])
+        spread = varies & (np.bincount(labels, minlength=K) > 1)
         if not self.settings.annihilates:
             return [bool(wide) for wide in spread]
         margins = self.margins(children=2, more_factors=0)

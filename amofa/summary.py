@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,11 +10,22 @@ import numpy as np
 from amofa.history import FitReport, Step
 from amofa.parameters import Component, Parameters
 
+# Names of features are shown in lines of about this length, at most so many of them.
+_WIDTH, _SHOWN_NAMES = 100, 40
 
-def summarize(parameters: Parameters, n_parameters: int, report: FitReport | None) -> str:
+
+def summarize(
+    parameters: Parameters,
+    n_parameters: int,
+    report: FitReport | None,
+    feature_names: Sequence[str] | None = None,
+) -> str:
     """Tables of the components and, after a fit, of the steps by which the search came to them."""
+    heading = _heading(parameters, n_parameters, report)
+    if feature_names is not None:
+        heading += "\n" + _features(feature_names)
     return "\n\n".join(
-        [_heading(parameters, n_parameters, report), _components_table(parameters, report)]
+        [heading, _components_table(parameters, report)]
         + ([_search_table(report.history)] if report and report.history else [])
     )
 
@@ -31,6 +43,11 @@ def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None
         f"{'converged' if report.converged else 'not converged'}: message length {report.message_length:.2f} nats, "
         f"log-likelihood {report.log_likelihood:.2f} nats"
     )
+
+
+def _features(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
+    return textwrap.fill(f"features: {shown}", _WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
 def _counted(n: int, noun: str) -> str:

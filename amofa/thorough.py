@@ -15,6 +15,7 @@ from amofa.moves import merge_coincident
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import Mask, layers, parts, split_masks
+from amofa.threads import OneEach, in_order
 from amofa.watch import Watch
 
 # Rows of smaller responsibility have no say in a component's local fit.
@@ -44,7 +45,7 @@ _REFINED = 1e-5
 
 
 def thorough_search(
-    samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution], found: Solution | None = None
+    samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution], sharing: Problem | None = None
 ) -> Solution:
     """Grow by splits, merge, and so on until no move lowers the cost.
 
@@ -52,30 +53,31 @@ def thorough_search(
     ----------
     samples : Samples
     problem : Problem
-        With shared noise where `found` is given.
     limits : Limits
     watch : Watch
         Sees every model that was looked at on all rows, the rejected ones too.
-    found : Solution, optional
-        Of a search with a noise for each component. The search then goes on from it with the noise shared, if that
-        costs no more at once, and the better of the two models is its result.
+    sharing : Problem, optional
+        With shared noise, where that of `problem` is each component's own. The search then goes on with the noise
+        shared, if that costs no more at once, and the better of the two models is its result.
 
     Returns
     -------
     Solution
         The model of smallest cost that meets `limits`.
     """
-    search = _Search(samples, problem, limits, watch)
-    if found is None:
-        search.start()
-    elif not search.share(found):
-        return found
-    while search.grow() or search.merge():
-        pass
-    if isinstance(limits.n_factors, tuple):
-        search.complete_factors(limits.n_factors)
-    search.refine()
-    return search.current if found is None or watch.is_better(search.current, found) else found
+    own = _Search(samples, problem, limits, watch)
+    own.start()
+    own.move_on()
+    shared = _Search(samples, sharing, limits, watch) if sharing else None
+    if shared is None or not shared.share(own.current):
+        own.refine()
+        return own.current
+    shared.move_on()
+    shared.refine()
+    # What refining can still gain is less than the tolerance of EM.
+    if not watch.is_better(shared.current, replace(own.current, cost=own.current.cost - own.tolerance)):
+        own.refine()
+    return shared.current if watch.is_better(shared.current, own.current) else own.current
 
 
 @dataclass(frozen=True)
@@ -92,11 +94,18 @@ class _Search:
 
     def __init__(self, samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution]) -> None:
         self.samples, self.problem, self.limits, self.watch = samples, problem, limits, watch
+        # What splits and merges start from need not be all rows of a huge table.
+        self.sample = samples.thinned()
         self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
         # Tables with fewer rows than columns do without (d, d) arrays.
-        self.solver = Solver(samples.n_features) if samples.n_rows >= samples.n_features else None
+        self.solvers = OneEach(lambda: Solver(samples.n_features) if samples.n_rows >= samples.n_features else None)
+        self.tolerance = problem.tol * samples.total_weight
         self.locals: list[_Local] = []
         self.current: Solution
+
+    @property
+    def solver(self) -> Solver | None:
+        return self.solvers.get()
 
     # -- the phases --
 
@@ -119,6 +128,13 @@ class _Search:
         self.watch.see("share", -1, self.current, accepted=accepted)
         return accepted
 
+    def move_on(self) -> None:
+        """Until no move lowers the cost."""
+        while self.grow() or self.merge():
+            pass
+        if isinstance(self.limits.n_factors, tuple):
+            self.complete_factors(self.limits.n_factors)
+
     def grow(self) -> bool:
         """Split components; False where no split lowers the cost, or there may be no more."""
         room = self.room()
@@ -140,7 +156,7 @@ class _Search:
 
     def halve(self) -> bool:
         """Where a component must be made and no local fit holds: part the rows of one, the heaviest first."""
-        responsibilities = self.samples.responsibilities(self.current.parameters)
+        responsibilities = self.sample.responsibilities(self.current.parameters)
         for k in np.argsort(-self.current.parameters.weights, kind="stable").tolist():
             whole = self.local_whole(self.current.parameters.component(k), responsibilities[k])
             if whole is None:
@@ -158,7 +174,7 @@ class _Search:
         """Make two components one; False where that never lowers the cost."""
         if self.limits.n_components is not None or self.current.n_components == 1:
             return False
-        for pair in merge_candidates(self.samples, self.current, self.problem)[:_MOST_TRIALS]:
+        for pair in merge_candidates(self.sample, self.current, self.problem)[:_MOST_TRIALS]:
             if pair.excess > _HOPELESS * self.samples.total_weight:
                 break
             components = self.current.parameters.components()
@@ -238,21 +254,23 @@ class _Search:
 
     def local_splits(self) -> list[_Local]:
         """The best local split of each component; those of components that have not changed are known already."""
-        responsibilities = self.samples.responsibilities(self.current.parameters)
-        result = []
-        for k, component in enumerate(self.current.parameters.components()):
-            known = next((local for local in self.locals if _same(local.component, component)), None)
-            result.append(known or self.local_split(component, responsibilities[k]))
-        return result
+        components = self.current.parameters.components()
+        known = [next((local for local in self.locals if _same(local.component, c)), None) for c in components]
+        # The largest first, lest all but one thread wait for it in the end.
+        new = [k for k in np.argsort(-self.current.counts, kind="stable").tolist() if known[k] is None]
+        responsibilities = self.sample.responsibilities(self.current.parameters) if new else np.empty((0, 0))
+        splits = in_order(lambda: lambda k: self.local_split(components[k], responsibilities[k]), new)
+        found = dict(zip(new, splits, strict=True))
+        return [local or found[k] for k, local in enumerate(known)]
 
     def local_whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Solution] | None:
         """The rows of a component and its fit to them; None where there are none to part."""
-        weights = self.samples.weights
+        weights = self.sample.weights
         least = _LEAST_RESPONSIBILITY if weights is None else _LEAST_RESPONSIBILITY * weights
         rows = np.flatnonzero(responsibilities > least)
         if len(rows) < 2:
             return None
-        local = self.samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+        local = self.sample.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
         one = Parameters.from_components([component])
         return local, exact_em(local, one, self.problem, self.solver, 1, choose_at_end=False)
 

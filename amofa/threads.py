@@ -1,18 +1,266 @@
-"""Control of BLAS threads: the blocks handed to BLAS are too small to be worth more than one."""
+"""Threads: how many there may be, work done side by side, and BLAS held to one thread meanwhile.
+
+Work is cut into items in a way that does not depend on the number of threads, and results are taken in the order of
+the items: so threads change no bit of a result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar, copy_context
 from functools import cache
-from threading import Lock
+from multiprocessing import parent_process
+from pathlib import Path
+from threading import Lock, local
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# What `use_threads` asked for, or, inside a part of the work, the part's share of it; None for what there is.
+_wanted: ContextVar[int | None] = ContextVar("amofa_threads", default=None)
+
+# ---- how many --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def use_threads(n_threads: int | None = None) -> Iterator[None]:
+    """Let everything in a ``with`` block use so many threads at most.
+
+    Parameters
+    ----------
+    n_threads : int, optional
+        At least 1; not checked here. None changes nothing: outside of all such blocks as many as `default_threads`
+        says, inside of one what that says.
+
+    Examples
+    --------
+    >>> with use_threads(1):
+    ...     n_threads()
+    1
+    """
+    token = _wanted.set(_wanted.get() if n_threads is None else n_threads)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def n_threads() -> int:
+    """How many threads may work for whoever asks."""
+    wanted = _wanted.get()
+    return default_threads() if wanted is None else wanted
+
+
+def default_threads() -> int:
+    """How many threads there are without a word from the user.
+
+    One for each core that the process may use, and not more than the environment variable OMP_NUM_THREADS says, which
+    joblib sets in its workers. Fits under way in several threads share them. A process that `multiprocessing` has
+    started has one: there are others beside it.
+    """
+    if parent_process() is not None:
+        return 1
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    most = int(given) if given.isdecimal() and int(given) else math.inf
+    callers = _holders - _own_holds.get() + 1
+    return max(1, int(min(available_cores(), most)) // callers)
+
+
+def available_cores() -> int:
+    """Cores that the process may use: its affinity, and whole cores of the time that control groups leave it."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not everywhere
+        cores = os.cpu_count() or 1
+    return max(1, int(min(cores, _cached_quota())))
+
+
+@cache
+def _cached_quota() -> float:
+    return cgroup_quota(Path("/"))
+
+
+def cgroup_quota(root: Path) -> float:
+    """Seconds of processor time for each second that control groups leave to this process; infinity without limit.
+
+    Parameters
+    ----------
+    root : Path
+        Of the file system.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return math.inf
+    quota = math.inf
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            base, read = root / "sys/fs/cgroup", _quota_of_v2
+        elif "cpu" in controllers.split(","):
+            base, read = root / "sys/fs/cgroup/cpu", _quota_of_v1
+        else:
+            continue
+        # A limit of any group above holds as well. In a container the path may lead out of what is mounted there.
+        folder = base / group.lstrip("/")
+        quota = min(quota, *(read(f) for f in (folder, *folder.parents) if f.is_relative_to(base)))
+    return quota
+
+
+def _quota_of_v2(folder: Path) -> float:
+    try:
+        limit, period = (folder / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return math.inf
+    return math.inf if limit == "max" else int(limit) / int(period)
+
+
+def _quota_of_v1(folder: Path) -> float:
+    try:
+        limit = int((folder / "cpu.cfs_quota_us").read_text())
+        period = int((folder / "cpu.cfs_period_us").read_text())
+    except (OSError, ValueError):
+        return math.inf
+    return limit / period if limit > 0 else math.inf
+
+
+# ---- side by side ----------------------------------------------------------------------------------------------------
+
+
+def in_order(make_worker: Callable[[], Callable[[Item], Result]], items: Sequence[Item]) -> Iterable[Result]:
+    """What a worker makes of each item, in the order of the items, with as many threads as there may be.
+
+    Parameters
+    ----------
+    make_worker : callable
+        Called once in each thread; what it returns is called with items one after the other. What must not be shared
+        between threads, like work arrays, is made in it.
+    items : sequence
+
+    Returns
+    -------
+    iterable
+        With one thread an item is worked on when its result is asked for, and not before. With more, all have been.
+
+    Raises
+    ------
+    Exception
+        Whatever a worker raises, after all threads have stopped.
+
+    Examples
+    --------
+    >>> list(in_order(lambda: str, [1, 2, 3]))
+    ['1', '2', '3']
+    """
+    n = min(n_threads(), len(items))
+    return map(make_worker(), items) if n < 2 else _Crew(make_worker, items, n).run()
+
+
+class _Crew:
+    """Threads that work on the same items, the caller's among them."""
+
+    def __init__(
+        self, make_worker: Callable[[], Callable[[Any], Result]], items: Sequence[Any], n_threads_: int
+    ) -> None:
+        self.make_worker, self.items, self.size = make_worker, items, n_threads_
+        # A worker that has work for several threads itself gets its share of them.
+        self.share = max(1, n_threads() // n_threads_)
+        self.results: list[Any] = [None] * len(items)
+        self.numbers = iter(range(len(items)))
+        self.lock = Lock()
+
+    def run(self) -> list[Any]:
+        with nullcontext() if _own_holds.get() else single_blas_thread():
+            helpers = _start(self.work, self.size - 1)
+            try:
+                copy_context().run(self.work)
+            finally:
+                # Helpers that have not begun have nothing left to do; the others write to what the caller owns.
+                self.stop()
+                failures = [helper.exception() for helper in helpers if not helper.cancel()]
+        for failure in failures:
+            if failure is not None:
+                raise failure
+        return self.results
+
+    def work(self) -> None:
+        _wanted.set(self.share)
+        try:
+            worker = self.make_worker()
+            while (number := self.take()) is not None:
+                self.results[number] = worker(self.items[number])
+        except BaseException:
+            self.stop()
+            raise
+
+    def take(self) -> int | None:
+        with self.lock:
+            return next(self.numbers, None)
+
+    def stop(self) -> None:
+        with self.lock:
+            self.numbers = iter(range(0))
+
+
+class OneEach(Generic[Result]):
+    """Something that threads must not share, made for each when it first asks.
+
+    Parameters
+    ----------
+    make : callable
+        Makes one.
+    """
+
+    def __init__(self, make: Callable[[], Result]) -> None:
+        self._make, self._local = make, local()
+
+    def get(self) -> Result:
+        """That of this thread."""
+        try:
+            found: Result = self._local.found
+        except AttributeError:
+            found = self._local.found = self._make()
+        return found
+
+
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
+
+def _start(work: Callable[[], None], n_helpers: int) -> list[Future[None]]:
+    """Have threads of the pool do the work, too; as many as can be had."""
+    global _pool, _pool_size
+    helpers: list[Future[None]] = []
+    with _lock:
+        if _pool is None or _pool_size < n_helpers:
+            if _pool is not None:
+                _pool.shutdown(wait=False)
+            _pool, _pool_size = ThreadPoolExecutor(n_helpers, thread_name_prefix="amofa"), n_helpers
+        try:
+            for _ in range(n_helpers):
+                # Each in a copy of the caller's context: NumPy keeps its error state there.
+                helpers.append(_pool.submit(copy_context().run, work))
+        except RuntimeError:
+            # No thread can be started, as where the interpreter is about to end: the caller goes on alone.
+            pass
+    return helpers
+
+
+# ---- BLAS ------------------------------------------------------------------------------------------------------------
+
 _lock = Lock()
-# Fits under way in any thread, and what undoes the limit that the first of them set.
-_depth = 0
+# Those who hold BLAS to one thread at the moment, in any thread, and what undoes the limit that the first of them set.
+_holders = 0
 _restore = ExitStack()
+# How many of them are the one who asks, or those on whose behalf it works.
+_own_holds: ContextVar[int] = ContextVar("amofa_own_holds", default=0)
 
 
 @cache
@@ -24,15 +272,29 @@ def _controller() -> ThreadpoolController:
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
     """Hold every BLAS of the process to one thread, until the last of those who asked for it is done."""
-    global _depth
+    global _holders
     with _lock:
-        if _depth == 0:
+        if _holders == 0:
             _restore.enter_context(_controller().limit(limits=1, user_api="blas"))
-        _depth += 1
+        _holders += 1
+    _own_holds.set(_own_holds.get() + 1)
     try:
         yield
     finally:
+        _own_holds.set(_own_holds.get() - 1)
         with _lock:
-            _depth -= 1
-            if _depth == 0:
+            _holders -= 1
+            if _holders == 0:
                 _restore.close()
+
+
+def _start_afresh() -> None:
+    """In a forked process: it has none of the threads, and of those who hold BLAS only the one who forked."""
+    global _lock, _pool, _holders
+    _lock, _pool, _holders = Lock(), None, _own_holds.get()
+    if _holders == 0:
+        _restore.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_afresh)

@@ -2,11 +2,16 @@
 
 from libc.string cimport memset
 
+import numpy as np
+
 from amofa._factor cimport maximize_length, maximize_mixture
 from amofa._posterior cimport (
     Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
     view_parameters, view_scratch)
 from amofa._statistics cimport Statistics, accumulate_rows, check_statistics, view_statistics
+
+
+cdef class IterationPart
 
 
 cdef class Iteration:
@@ -42,6 +47,7 @@ cdef class Iteration:
     cdef Parameters values
     cdef Scratch block
     cdef Statistics sums
+    cdef list spare
 
     def __cinit__(
         self,
@@ -67,6 +73,26 @@ cdef class Iteration:
         self.values = view_parameters(self.mixture.n_components, d, &parameters[0])
         self.sums = view_statistics(self.mixture.n_components, d, &offsets[0], &statistics[0])
         self.block = view_scratch(&self.mixture, &scratch[0])
+        self.spare = []
+
+    @property
+    def n_components(self):
+        return self.mixture.n_components
+
+    @property
+    def n_factors(self):
+        """Of all components together."""
+        return self.offsets[self.mixture.n_components]
+
+    @property
+    def row_work(self):
+        """Multiplications for each row beyond those of the E-step."""
+        return self.offsets[self.mixture.n_components] * self.mixture.n_features
+
+    @property
+    def size(self):
+        """Values of the sums."""
+        return self.statistics.shape[0]
 
     @property
     def log_likelihood(self):
@@ -88,15 +114,31 @@ cdef class Iteration:
         const double[::1] row_weights,  # IN   (n), or None for ones
     ):
         """Add the sufficient statistics of the columns of x, as `amofa._statistics.accumulate`."""
-        cdef Py_ssize_t n = x.shape[1]
-        if x.shape[0] != self.mixture.n_features:
-            raise ValueError("x must have one row per feature")
-        check_rows(n, row_weights)
-        if n == 0:
-            return
-        cdef const double *w = &row_weights[0] if row_weights is not None else NULL
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.sums)
+
+    def part(self):
+        """Sums of their own for some of the rows; for `add`, which keeps their memory for another time."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return IterationPart(self)
+
+    def add(self, IterationPart part not None):
+        """Add the sums of a part, which is given back so.
+
+        Raises
+        ------
+        ValueError
+            If it is not one of this iteration's.
+        """
+        cdef Py_ssize_t i
+        if part.mixture.weights != self.mixture.weights:
+            raise ValueError("part belongs to another iteration")
         with nogil:
-            accumulate_rows(n, &x[0, 0], n, w, self.with_entropy, &self.mixture, &self.block, &self.sums)
+            for i in range(self.statistics.shape[0]):
+                self.statistics[i] += part.statistics[i]
+                part.statistics[i] = 0.0
+        self.spare.append(part)
 
     def maximize(self):
         """M-step: weights, means, loadings and uniquenesses of all components, prepared for the next E-step.
@@ -119,3 +161,53 @@ cdef class Iteration:
             raise FloatingPointError(f"the moments of component {status - 1} are not finite")
         if singular:
             raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")
+
+
+cdef class IterationPart:
+    """Sums over some of an iteration's rows, and scratch memory, so that a thread of its own can fill them.
+
+    Parameters
+    ----------
+    whole : Iteration
+        Whose mixture must not change meanwhile.
+    """
+
+    cdef const Py_ssize_t[::1] offsets
+    cdef double[::1] prepared, statistics, scratch
+    cdef bint with_entropy
+    cdef Prepared mixture
+    cdef Scratch block
+    cdef Statistics sums
+
+    def __cinit__(self, Iteration whole not None):
+        # Not the iteration itself: it keeps its parts, and a circle would outlive its use.
+        self.offsets, self.prepared, self.mixture = whole.offsets, whole.prepared, whole.mixture
+        self.with_entropy = whole.with_entropy
+        self.statistics, self.scratch = np.zeros(whole.statistics.shape[0]), np.empty(whole.scratch.shape[0])
+        self.block = view_scratch(&self.mixture, &self.scratch[0])
+        self.sums = view_statistics(
+            whole.mixture.n_components, whole.mixture.n_features, &self.offsets[0], &self.statistics[0])
+
+    def accumulate(
+        self,
+        const double[:, ::1] x not None,  # IN   (d, n)
+        const double[::1] row_weights,  # IN   (n), or None for ones
+    ):
+        """Add the sufficient statistics of the columns of x, as `Iteration.accumulate`."""
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.sums)
+
+
+cdef int add_rows(
+    const double[:, ::1] x, const double[::1] row_weights, bint with_entropy, const Prepared *mixture, Scratch *block,
+    Statistics *sums,
+) except -1:
+    cdef Py_ssize_t n = x.shape[1]
+    if x.shape[0] != mixture.n_features:
+        raise ValueError("x must have one row per feature")
+    check_rows(n, row_weights)
+    if n == 0:
+        return 0
+    cdef const double *w = &row_weights[0] if row_weights is not None else NULL
+    with nogil:
+        accumulate_rows(n, &x[0, 0], n, w, with_entropy, mixture, block, sums)
+    return 0

@@ -20,6 +20,9 @@ cdef enum:
     ISOTROPIC = 2
 
 
+cdef class ExactIterationPart
+
+
 cdef class ExactIteration:
     """The E-step and the exact M-step of one mixture, on buffers of the caller.
 
@@ -68,6 +71,7 @@ cdef class ExactIteration:
     cdef Scratch block
     cdef Scatter sums
     cdef Solver solver
+    cdef list spare
 
     def __cinit__(
         self,
@@ -104,6 +108,26 @@ cdef class ExactIteration:
         self.sums.log_likelihood, self.sums.entropy = &self.log_likelihood, &self.entropy
         self.sums.soft_counts, self.sums.first = &self.counts[0], &self.first[0, 0]
         self.sums.scatter = &self.scatter[0, 0, 0]
+        self.spare = []
+
+    @property
+    def n_components(self):
+        return self.mixture.n_components
+
+    @property
+    def n_factors(self):
+        """Of all components together."""
+        return self.offsets[self.mixture.n_components]
+
+    @property
+    def row_work(self):
+        """Multiplications for each row beyond those of the E-step, if it belongs to one component."""
+        return self.mixture.n_features * self.mixture.n_features
+
+    @property
+    def size(self):
+        """Values of the sums."""
+        return self.scatter.size
 
     def clear(self):
         """Forget the rows accumulated."""
@@ -119,15 +143,28 @@ cdef class ExactIteration:
         const double[::1] row_weights,  # IN   (n), or None for ones
     ):
         """Add the moments of the columns of x. Cost O(n K d^2)."""
-        cdef Py_ssize_t n = x.shape[1]
-        if x.shape[0] != self.mixture.n_features:
-            raise ValueError("x must have one row per feature")
-        check_rows(n, row_weights)
-        if n == 0:
-            return
-        cdef const double *w = &row_weights[0] if row_weights is not None else NULL
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.sums)
+
+    def part(self):
+        """Sums of their own for some of the rows; for `add`, which keeps their memory for another time."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return ExactIterationPart(self)
+
+    def add(self, ExactIterationPart part not None):
+        """Add the sums of a part, which is given back so.
+
+        Raises
+        ------
+        ValueError
+            If it is not one of this iteration's.
+        """
+        if part.mixture.weights != self.mixture.weights:
+            raise ValueError("part belongs to another iteration")
         with nogil:
-            accumulate_scatter_rows(n, &x[0, 0], n, w, self.with_entropy, &self.mixture, &self.block, &self.sums)
+            merge(self.mixture.n_components, self.mixture.n_features, &part.sums, &self.sums)
+        self.spare.append(part)
 
     def finish(self):
         """Turn the sums into moments: `means`, and `covariances` about them, whole matrices.
@@ -285,6 +322,77 @@ cdef class ExactIteration:
             for j in range(d):
                 loadings[q * d + j] = scale * a[(d - 1 - q) * d + j]
         return True
+
+
+cdef class ExactIterationPart:
+    """Sums over some of an iteration's rows, and scratch memory, so that a thread of its own can fill them.
+
+    Parameters
+    ----------
+    whole : ExactIteration
+        Whose mixture must not change meanwhile.
+    """
+
+    cdef const Py_ssize_t[::1] offsets
+    cdef double[::1] prepared, buffer, scratch
+    cdef bint with_entropy
+    cdef Prepared mixture
+    cdef Scratch block
+    cdef Scatter sums
+
+    def __cinit__(self, ExactIteration whole not None):
+        cdef Py_ssize_t d = whole.mixture.n_features, K = whole.mixture.n_components
+        # Not the iteration itself: it keeps its parts, and a circle would outlive its use.
+        self.offsets, self.prepared, self.mixture = whole.offsets, whole.prepared, whole.mixture
+        self.with_entropy = whole.with_entropy
+        self.buffer, self.scratch = np.zeros(2 + K + K * d + K * d * d), np.empty(whole.scratch.shape[0])
+        self.block = view_scratch(&self.mixture, &self.scratch[0])
+        self.sums.log_likelihood, self.sums.entropy = &self.buffer[0], &self.buffer[1]
+        self.sums.soft_counts, self.sums.first = &self.buffer[2], &self.buffer[2 + K]
+        self.sums.scatter = &self.buffer[2 + K + K * d]
+
+    def accumulate(
+        self,
+        const double[:, ::1] x not None,  # IN   (d, n)
+        const double[::1] row_weights,  # IN   (n), or None for ones
+    ):
+        """Add the moments of the columns of x, as `ExactIteration.accumulate`."""
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.sums)
+
+
+cdef int add_rows(
+    const double[:, ::1] x, const double[::1] row_weights, bint with_entropy, const Prepared *mixture, Scratch *block,
+    Scatter *sums,
+) except -1:
+    cdef Py_ssize_t n = x.shape[1]
+    if x.shape[0] != mixture.n_features:
+        raise ValueError("x must have one row per feature")
+    check_rows(n, row_weights)
+    if n == 0:
+        return 0
+    cdef const double *w = &row_weights[0] if row_weights is not None else NULL
+    with nogil:
+        accumulate_scatter_rows(n, &x[0, 0], n, w, with_entropy, mixture, block, sums)
+    return 0
+
+
+cdef void merge(Py_ssize_t K, Py_ssize_t d, Scatter *part, Scatter *whole) noexcept nogil:
+    """Add sums, of the scatter matrices lower triangles, to others; they are 0 afterwards."""
+    cdef Py_ssize_t i, k
+    move_values(1, part.log_likelihood, whole.log_likelihood)
+    move_values(1, part.entropy, whole.entropy)
+    move_values(K, part.soft_counts, whole.soft_counts)
+    move_values(K * d, part.first, whole.first)
+    for k in range(K):
+        for i in range(d):
+            move_values(i + 1, part.scatter + (k * d + i) * d, whole.scatter + (k * d + i) * d)
+
+
+cdef void move_values(Py_ssize_t n, double *source, double *target) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        target[i] += source[i]
+        source[i] = 0.0
 
 
 cdef double isotropic_variance(

@@ -59,6 +59,31 @@ def expect(iteration, x, weights=None):
 # ---- moments ---------------------------------------------------------------------------------------------------------
 
 
+def test_parts_add_up_to_the_whole(rng):
+    mixture = random_mixture(rng, 3, 4, [0, 2, 1])
+    x, w = random_rows(rng, mixture, 700), rng.uniform(0.5, 2, 700)
+    whole, iteration = bind(mixture.copy()), bind(mixture)
+    expect(whole, x, w)
+    for _ in range(2):
+        # The second time with the memory of the first.
+        iteration.clear()
+        parts = [iteration.part() for _ in range(3)]
+        for part, rows in zip(parts, (slice(0, 100), slice(100, 500), slice(500, 700)), strict=True):
+            part.accumulate(np.ascontiguousarray(x[rows].T), w[rows])
+        assert not iteration.covariances.any()
+        for part in parts:
+            iteration.add(part)
+        iteration.finish()
+        for name in ("soft_counts", "means", "covariances"):
+            np.testing.assert_allclose(getattr(iteration, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+        assert iteration.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-12)
+        assert iteration.entropy == pytest.approx(whole.entropy, rel=1e-12)
+    with pytest.raises(ValueError, match="another iteration"):
+        iteration.add(whole.part())
+    with pytest.raises(ValueError, match="one row per feature"):
+        parts[0].accumulate(x.copy(), None)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("K", "d", "factors", "n"),

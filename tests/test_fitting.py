@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import datasets
 import numpy as np
@@ -649,3 +650,19 @@ def test_components_asked_for_have_rows_and_differ(rng, search):
 def test_what_is_no_table_of_float64_is_refused(X, message):
     with pytest.raises(ValueError, match=message):
         amofa.fit(X)
+
+
+def test_wide_tables_need_no_square_of_the_columns(search):
+    """Two groups that overlap in each of 1500 columns: a (d, d) array alone would take 18 MB."""
+    rng = np.random.default_rng(0)
+    d, group = 1500, np.arange(36) % 2
+    X = rng.normal(size=(36, d)) + 0.7 * group[:, None] + rng.normal(size=(36, 1)) * rng.normal(size=d)
+    amofa.fit(X[:, :50], search=search)
+    tracemalloc.start()
+    try:
+        model = amofa.fit(X, search=search)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    check_model(model, X)
+    assert peak < 8 * d * d

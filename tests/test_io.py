@@ -15,7 +15,8 @@ from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 PARTS = ("weights", "means", "uniquenesses", "n_factors", "at_floor")
-SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "n_parameters", "converged", "history")
+SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "n_parameters", "converged", "history",
+           "feature_names")  # fmt: skip
 
 
 @pytest.fixture
@@ -100,10 +101,26 @@ def test_a_fit_without_steps(fitted, tmp_path):
     assert_equal(io.load(tmp_path / "m"), model)
 
 
-def test_a_file_of_version_1_has_no_count_of_parameters(fitted, tmp_path):
+@pytest.mark.parametrize(("version", "later"), [(1, ("n_parameters", "feature_names")), (2, ("feature_names",))])
+def test_files_of_earlier_versions_are_read(version, later, fitted, tmp_path):
     fitted.save(tmp_path / "m.npz")
-    rewrite(tmp_path / "m.npz", version=np.array(1), n_parameters=None)
+    rewrite(tmp_path / "m.npz", version=np.array(version), **dict.fromkeys(later))
     assert_equal(io.load(tmp_path / "m.npz"), fitted)
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("", "größe [µm]", "a,b\n"), ("x" * 300, "x", "x")])
+def test_names_of_features_are_kept(names, fitted, tmp_path):
+    model = MixtureOfFactorAnalyzers._from_fit(fitted._parameters, fitted._report, names)
+    model.save(tmp_path / "m.npz")
+    assert_equal(io.load(tmp_path / "m.npz"), model)
+    assert io.load(tmp_path / "m.npz").feature_names == names
+
+
+def test_names_must_be_as_many_as_features(fitted, tmp_path):
+    fitted.save(tmp_path / "m.npz")
+    rewrite(tmp_path / "m.npz", feature_names=np.array(["a", "b"]))
+    with pytest.raises(ValueError, match="feature_names has 2 names for 3 features"):
+        io.load(tmp_path / "m.npz")
 
 
 def test_a_count_of_parameters_that_does_not_follow_from_the_factors_is_kept(fitted, tmp_path):
@@ -261,7 +278,7 @@ def test_every_array_has_its_shape_checked(fitted, tmp_path):
     ("changes", "message"),
     [
         ({"format": np.array("another.Model")}, r"its format is 'another\.Model', not 'amofa\.Mixture"),
-        ({"version": np.array(3)}, "its version is 3, this amofa reads versions 1 to 2; upgrade amofa"),
+        ({"version": np.array(4)}, "its version is 4, this amofa reads versions 1 to 3; upgrade amofa"),
         ({"is_fitted": np.array(False)}, "it holds what no such model has: at_floor, converged"),
         ({"extra": np.zeros(1)}, "it holds what no such model has: extra"),
         ({"means": np.zeros((3, 3))}, r"means has shape \(3, 3\), expected \(K = 2, d\)"),

@@ -96,3 +96,44 @@ def test_a_short_scratch_is_refused(problem):
     parameters, evaluator, _, statistics, _, _ = problem
     with pytest.raises(ValueError, match="work is too short"):
         bind(parameters, evaluator, statistics, scratch=np.empty(10))
+
+
+def test_parts_add_up_to_the_whole(problem):
+    _, _, iteration, statistics, x, w = problem
+    iteration.accumulate(x, w)
+    expected = statistics.buffer.copy()
+    iteration.clear()
+    parts = [iteration.part() for _ in range(3)]
+    for part, columns in zip(parts, (slice(0, 100), slice(100, 500), slice(500, 700)), strict=True):
+        part.accumulate(np.ascontiguousarray(x[:, columns]), w[columns])
+    assert not statistics.buffer.any()
+    for part in parts:
+        iteration.add(part)
+    np.testing.assert_allclose(statistics.buffer, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_part_that_was_added_is_empty_and_used_again(problem):
+    _, _, iteration, statistics, x, w = problem
+    part = iteration.part()
+    part.accumulate(x, w)
+    iteration.add(part)
+    expected = statistics.buffer.copy()
+    iteration.clear()
+    again = iteration.part()
+    assert again is part
+    again.accumulate(x, w)
+    iteration.add(again)
+    np.testing.assert_array_equal(statistics.buffer, expected)
+
+
+def test_parts_of_others_are_refused(problem):
+    parameters, _, iteration, _, x, w = problem
+    other = bind(parameters, Evaluator(parameters), Statistics(parameters))
+    part = other.part()
+    part.accumulate(x, w)
+    with pytest.raises(ValueError, match="another iteration"):
+        iteration.add(part)
+    with pytest.raises(ValueError, match="one row per feature"):
+        part.accumulate(x[:2].copy(), w)
+    with pytest.raises(ValueError, match="one entry per row"):
+        part.accumulate(x, w[:5])

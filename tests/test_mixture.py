@@ -186,7 +186,7 @@ def test_memory_beyond_the_output_does_not_grow_with_the_rows(model, long_table)
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        ([[0.0, np.nan, 0.0, 0.0]], ValueError, "X has 1 value that is NaN or infinite, the first in row 0, column 1"),
+        ([[0.0, np.inf, np.nan, 0.0]], ValueError, "X has 1 value that is infinite, the first in row 0, column 1"),
         ([[0.0, 0.0, 0.0]], ValueError, "X has 3 columns, but the model was made for 4"),
         ([0.0, 0.0, 0.0, 0.0], ValueError, "X must have two dimensions"),
         (np.zeros((0, 4)), ValueError, "at least one row"),

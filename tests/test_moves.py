@@ -12,7 +12,16 @@ from reference import random_mixture, random_rows, relative_error
 
 from amofa.criterion import CRITERIA
 from amofa.em import Settings, expectation_maximization
-from amofa.moves import add_factor, covariance_misfit, first_mixture, principal_axes, split
+from amofa.moves import (
+    add_factor,
+    covariance_misfit,
+    first_mixture,
+    merge_coincident,
+    principal_axes,
+    shapes,
+    split,
+    variances,
+)
 from amofa.parameters import Component, Parameters
 from amofa.samples import Samples
 
@@ -291,3 +300,65 @@ def test_a_missing_factor_is_found(rng):
     column = got.loadings[1] / np.linalg.norm(got.loadings[1])
     assert abs(missing @ column) > 0.8
     assert reference.log_likelihood(x, None, got.components()) > reference.log_likelihood(x, None, lacking.components())
+
+
+# ---- wide tables -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "weighted"])
+def wide(request, rng):
+    """A mixture of a table with fewer rows than columns, and its second moments both ways."""
+    parameters = random_mixture(rng, 2, 20, [0, 2], spread=0.5)
+    samples = Samples(random_rows(rng, parameters, 15), weights=rng.uniform(0.5, 2, 15) if request.param else None)
+    return parameters, samples, shapes(samples, parameters), samples.moments(parameters)
+
+
+def test_rows_make_the_moments_of_a_wide_table(wide):
+    _, _, narrow, dense = wide
+    np.testing.assert_allclose(narrow.means, dense.means, rtol=1e-12)
+    for panel, covariance in zip(narrow.covariances, dense.covariances, strict=True):
+        np.testing.assert_allclose(panel.rows.T @ panel.rows, covariance, atol=1e-12)
+        np.testing.assert_allclose(variances(panel), variances(covariance), rtol=1e-12)
+
+
+def test_moments_of_other_tables_are_matrices(rng):
+    parameters = random_mixture(rng, 2, 4, 1)
+    samples = Samples(random_rows(rng, parameters, 4))
+    dense = samples.moments(parameters)
+    got = shapes(samples, parameters)
+    np.testing.assert_array_equal(np.array(got.covariances), dense.covariances)
+    np.testing.assert_array_equal(got.means, dense.means)
+
+
+def test_moves_of_a_wide_table_are_those_of_its_covariances(wide):
+    parameters, samples, narrow, dense = wide
+    np.testing.assert_allclose(covariance_misfit(parameters, narrow), covariance_misfit(parameters, dense), rtol=1e-10)
+    floor = np.full(20, 1e-3)
+    for k in range(2):
+        a, b = (add_factor(parameters, k, moments.covariances[k], floor) for moments in (narrow, dense))
+        np.testing.assert_allclose(a.uniquenesses, b.uniquenesses, rtol=1e-10)
+        for x, y in zip(a.loadings, b.loadings, strict=True):
+            np.testing.assert_allclose(np.outer(x, x), np.outer(y, y), atol=1e-10)
+    split_both = [split(samples, parameters, 0, m.covariances[0], settings(20)) for m in (narrow, dense)]
+    assert split_both[0].cost == pytest.approx(split_both[1].cost, rel=1e-8)
+
+
+def test_a_component_without_rows_has_no_axis(rng):
+    parameters = random_mixture(rng, 2, 12, [1, 0])
+    parameters.means[1] += 1e6
+    moments = shapes(Samples(random_rows(rng, random_mixture(rng, 1, 12, 1), 8)), parameters)
+    assert len(moments.covariances[1].rows) == 0
+    np.testing.assert_array_equal(variances(moments.covariances[1]), 0)
+    got = add_factor(parameters, 1, moments.covariances[1], np.full(12, 1e-3))
+    np.testing.assert_array_equal(got.component_loadings(1), 0)
+
+
+def test_components_of_many_columns_coincide_or_not(rng):
+    one = random_mixture(rng, 1, 700, 2).component(0)
+    twins = Parameters.from_components([one._replace(weight=0.5), one._replace(weight=0.5)])
+    assert merge_coincident(twins).n_components == 1
+    twins.uniquenesses[1, 650] *= 1.01
+    assert merge_coincident(twins) is twins
+    twins.uniquenesses[1] = twins.uniquenesses[0]
+    twins.component_loadings(1)[1, 300] += 0.1
+    assert merge_coincident(twins) is twins

@@ -39,10 +39,12 @@ FLOORS = (
         "warnings",
         "threads",
         "criterion",
+        "frames",
         "history",
     ),
     ("parameters",),
     ("analyser", "arguments", "baselines._gaussian", "handle", "limits", "metrics", "samples", "summary", "validation"),
+    ("conditional", "frozen"),
     (
         "baselines._componentwise",
         "baselines._partitions",
@@ -152,7 +154,7 @@ def test_import_loads_no_optional_package(tmp_path):
     )
     loaded = set(result.stdout.split())
     assert {"amofa", "numpy", "scipy"} <= loaded
-    assert loaded.isdisjoint({"sklearn", "matplotlib", "pandas", "joblib", "hypothesis", "pytest"})
+    assert loaded.isdisjoint({"sklearn", "matplotlib", "pandas", "polars", "pyarrow", "joblib", "hypothesis", "pytest"})
 
 
 # ---- the build's lists -----------------------------------------------------------------------------------------------

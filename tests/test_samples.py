@@ -9,6 +9,7 @@ import scipy.sparse
 from reference import random_mixture, random_rows, relative_error
 
 from amofa import _statistics
+from amofa import samples as samples_module
 from amofa.parameters import Evaluator, Statistics
 from amofa.samples import Samples, check_table, check_weights
 
@@ -325,3 +326,48 @@ def test_moments_of_an_empty_component_are_finite(rng):
     np.testing.assert_array_equal(moments.means[1], parameters.means[1])
     assert np.isfinite(moments.covariances).all()
     assert np.isfinite(Samples(x).kurtosis_z(parameters)).all()
+
+
+# ---- huge tables -----------------------------------------------------------------------------------------------------
+
+
+def few_held(monkeypatch, most):
+    monkeypatch.setattr(samples_module, "_HELD_ROWS", most)
+
+
+def test_thinned_rows_are_spread_evenly_and_stand_for_all(monkeypatch):
+    few_held(monkeypatch, 100)
+    table = np.arange(1050.0)[:, None]
+    thin = Samples(table, center=np.array([500.0]), scale=np.array([2.0])).thinned()
+    ((x, w),) = thin.chunks()
+    rows = 2 * x[0] + 500
+    assert thin.n_rows == 100
+    assert thin.total_weight == pytest.approx(1050)
+    assert thin.log_jacobian == pytest.approx(-1050 * np.log(2))
+    np.testing.assert_allclose(w, 10.5)
+    # One of each stretch of 10.5 rows, at all places in it.
+    places = rows - 10.5 * np.arange(100)
+    assert -1 < places.min() < 1
+    assert 9 < places.max() <= 10.5
+    assert set((rows % 5).astype(int)) == set(range(5))
+
+
+def test_thinned_rows_keep_their_weights_and_selection(monkeypatch):
+    few_held(monkeypatch, 50)
+    table, weights = np.arange(2000.0)[:, None], np.tile([1.0, 3.0], 1000)
+    rows = np.arange(500, 1500)
+    whole = Samples(table, weights=weights, rows=rows)
+    ((x, w),) = whole.thinned().chunks()
+    assert x.min() >= 500
+    assert x.max() < 1500
+    own = weights[x[0].astype(int)]
+    np.testing.assert_allclose(w / w.sum(), own / own.sum())
+    assert w.sum() == pytest.approx(whole.total_weight)
+
+
+def test_tables_that_can_be_held_are_not_thinned():
+    samples = Samples(np.zeros((1000, 3)))
+    assert samples.thinned() is samples
+    # So many rows for each column in any case.
+    wide = Samples(np.broadcast_to(0.0, (30_000, 1000)))
+    assert wide.thinned() is wide
