@@ -5,8 +5,9 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from amofa._analyser cimport Solver, log_cosh
+from amofa._analyser cimport Solver
 from amofa._blas cimport eigen, eigen_work
+from amofa._newton cimport log_cosh, set_loadings
 from amofa._posterior cimport (
     Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
     view_parameters, view_scratch)
@@ -300,17 +301,17 @@ cdef class ExactIteration:
             single[0], single[1] = 0, offsets[last] - offsets[first]
             offsets = single
         for j in range(d):
-            solver.here.log_noise[j] = log(max(noise[j], self.floor[j]))
+            solver.space.here.log_noise[j] = log(max(noise[j], self.floor[j]))
         cost = solver.minimize(
             last - first, self.sums.scatter + first * d * d, self.sums.soft_counts + first, offsets, &self.floor[0],
             self.prior_count, &self.prior_scale[0], max_steps, 0.0)
         if not isfinite(cost):
             return False
         for j in range(d):
-            noise[j] = max(exp(solver.here.log_noise[j]), self.floor[j])
+            noise[j] = max(exp(solver.space.here.log_noise[j]), self.floor[j])
         for k in range(first + 1, last):
             memcpy(self.values.uniquenesses + k * d, noise, d * sizeof(double))
-        solver.set_loadings(last - first, offsets, self.values.loadings + self.offsets[first] * d)
+        set_loadings(&solver.space, last - first, offsets, self.values.loadings + self.offsets[first] * d)
         return True
 
     cdef bint maximize_isotropic(self, Py_ssize_t k, double *work) noexcept nogil:

@@ -800,7 +800,8 @@ def test_the_choice_is_that_of_single_solutions(rng, d, p, price, n_factors):
     cost, number, psi, loadings = chosen(Solver(d), covariance, 200.0, prices, n_factors=start)
     expected = slowly_chosen(covariance, 200.0, prices, start)
     assert number == expected[1]
-    assert cost == pytest.approx(expected[0], rel=1e-11)
+    # Where nearly all factors are taken the cost is flat: the rounding of LAPACK decides where the steps end.
+    assert cost == pytest.approx(expected[0], rel=1e-9)
     assert relative_error(psi, expected[2]) < 1e-6
     assert np.isfinite(loadings[:number]).all()
     assert np.isnan(loadings[number:]).all()
