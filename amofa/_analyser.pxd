@@ -18,6 +18,7 @@ cdef struct Problem:
     const double *floor            # (d)
     double prior_count
     const double *prior_scale      # (d)
+    bint factors_alone             # eigenvalues beyond those of the factors are not asked for
 
 
 # What is known at one value of the uniquenesses.
@@ -67,6 +68,8 @@ cdef class Solver:
         self, const Problem *problem, Py_ssize_t *offsets, const Prices *prices, Py_ssize_t max_steps, double tol,
         double patience, double least_saving) noexcept nogil
     cdef Py_ssize_t paying_factors(self, const Problem *problem, Py_ssize_t q, const Prices *prices) noexcept nogil
+    cdef void complete_values(self, const Problem *problem, Py_ssize_t q) noexcept nogil
+    cdef bint is_partial(self, const Problem *problem, Py_ssize_t p) noexcept nogil
     cdef bint try_number(
         self, const Problem *problem, Py_ssize_t *offsets, Py_ssize_t q, const Prices *prices, double *cost,
         double bar, Py_ssize_t max_steps, double tol, double patience) noexcept nogil
@@ -77,12 +80,20 @@ cdef class Solver:
         self, const Problem *problem, Py_ssize_t max_steps, double tol, double bar, double patience) noexcept nogil
     cdef bint move(self, const Problem *problem, double promised) noexcept nogil
     cdef void evaluate(self, const Problem *problem, Point *point) noexcept nogil
-    cdef double whiten_matrix(self, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil
+    cdef double whiten_matrix(
+        self, const Problem *problem, Py_ssize_t k, double *gradient, bint diagonal) noexcept nogil
     cdef double whiten_panel(self, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil
     cdef bint decompose(self, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil
+    cdef bint decompose_leading(
+        self, const Problem *problem, Py_ssize_t k, Py_ssize_t p, Point *point) noexcept nogil
+    cdef bint decompose_panel(self, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil
+    cdef bint keep(
+        self, const Problem *problem, Py_ssize_t k, Py_ssize_t n, Py_ssize_t m, const double *vectors, Point *point,
+        double *target) noexcept nogil
     cdef void panel_vectors(
         self, const Problem *problem, Py_ssize_t k, Py_ssize_t p, const double *values, double *vectors) noexcept nogil
     cdef Py_ssize_t n_active(self, const Point *point, const Py_ssize_t *offsets, Py_ssize_t k) noexcept nogil
+    cdef bint any_active(self, const Problem *problem) noexcept nogil
     cdef double newton_step(self, const Problem *problem) noexcept nogil
     cdef void dense_step(self, const Problem *problem) noexcept nogil
     cdef void diagonal_step(self, const Problem *problem) noexcept nogil

@@ -187,7 +187,7 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
         i = int(np.argmax(wrong))
         raise ValueError(f"sample_weight must be finite and not negative, got {weights[i]} in row {i} (from 0)")
     if not weights.any():
-        raise ValueError("sample_weight is 0 in every row; at least one row must count")
+        raise ValueError("sample_weight is zero in every row; at least one row must count")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
             raise ValueError("sample_weight has no finite sum; divide it by a constant")
@@ -268,6 +268,11 @@ class Samples:
     def weights(self) -> FloatArray | None:
         """Row weights, (n,); None for ones."""
         return self._weights
+
+    @property
+    def row_count(self) -> float:
+        """How many rows the weights stand for: their sum, or the number of rows where that is more."""
+        return max(self.n_rows, self.total_weight)
 
     def subset(self, selected: NDArray[np.intp]) -> Samples:
         """Some of these rows, by their positions among them, in the same coordinates."""

@@ -14,7 +14,9 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from amofa._analyser cimport Point, Prices, Problem, log_cosh
-from amofa._blas cimport cholesky_lower, eigen, eigen_work, gemm, solve_lower, syrk_lower
+from amofa._blas cimport (
+    LEADING_FROM, LEADING_SHARE, cholesky_lower, eigen, eigen_work, eigenvalues, gemm, leading_eigen, solve_lower,
+    syrk_lower)
 
 # The largest step in the logarithm of a uniqueness.
 cdef double LONGEST_STEP = 2.0
@@ -209,7 +211,7 @@ cdef class Solver:
         memset(&problem, 0, sizeof(problem))
         problem.n_matrices, problem.prior_count = 1, prior_count
         problem.counts, problem.offsets = &count, offsets
-        problem.floor, problem.prior_scale = &floor[0], &prior_scale[0]
+        problem.floor, problem.prior_scale, problem.factors_alone = &floor[0], &prior_scale[0], True
         if self.most_rows < 0:
             problem.covariances = &moments[0, 0]
         else:
@@ -255,6 +257,7 @@ cdef class Solver:
         """How many more factors save most with the uniquenesses as they are, 1 where none does; 0 if none is left."""
         cdef Py_ssize_t best = 0, j
         cdef double gain = 0.0, saved, most = 0.0, value
+        self.complete_values(problem, q)
         if self.here.values[q] <= 1.0:
             return 0
         for j in range(q, prices.most):
@@ -264,6 +267,24 @@ cdef class Solver:
             if saved > most:
                 best, most = j + 1 - q, saved
         return max(1, best)
+
+    cdef void complete_values(self, const Problem *problem, Py_ssize_t q) noexcept nogil:
+        """All eigenvalues here, where those of the q factors alone have been computed."""
+        cdef Py_ssize_t d = self.d, i
+        if not self.is_partial(problem, q):
+            return
+        for i in range(d):
+            self.raw[i] = exp(-0.5 * self.here.log_noise[i])
+        self.whiten_matrix(problem, 0, self.step, False)
+        if eigenvalues(d, self.whitened, d, self.spectrum, self.work):
+            return
+        for i in range(q, d):
+            self.here.values[i] = self.spectrum[d - 1 - i]
+
+    cdef bint is_partial(self, const Problem *problem, Py_ssize_t p) noexcept nogil:
+        """Whether of a matrix with p factors their eigenvalues alone are computed."""
+        return (problem.factors_alone and problem.row_offsets == NULL
+                and (p == 0 or (self.d >= LEADING_FROM and LEADING_SHARE * p <= self.d)))
 
     cdef bint try_number(
         self, const Problem *problem, Py_ssize_t *offsets, Py_ssize_t q, const Prices *prices, double *cost,
@@ -347,7 +368,7 @@ cdef class Solver:
         memset(&problem, 0, sizeof(problem))
         problem.n_matrices, problem.prior_count = K, prior_count
         problem.covariances, problem.counts, problem.offsets = covariances, counts, offsets
-        problem.floor, problem.prior_scale = floor, prior_scale
+        problem.floor, problem.prior_scale, problem.factors_alone = floor, prior_scale, True
         return self.search(&problem, max_steps, tol, INFINITY, 0.0)
 
     cdef void start_from(self, const Problem *problem, const double *uniquenesses) noexcept nogil:
@@ -401,7 +422,8 @@ cdef class Solver:
         for k in range(problem.n_matrices):
             half = 0.5 * problem.counts[k]
             if problem.row_offsets == NULL:
-                trace = self.whiten_matrix(problem, k, point.gradient)
+                trace = self.whiten_matrix(
+                    problem, k, point.gradient, problem.factors_alone and problem.offsets[k + 1] == problem.offsets[k])
             else:
                 trace = self.whiten_panel(problem, k, point.gradient)
             if not self.decompose(problem, k, point):
@@ -420,8 +442,10 @@ cdef class Solver:
                 point.cost += problem.prior_count * log_cosh(value)
                 point.gradient[j] += 0.5 * problem.prior_count * tanh(value)
 
-    cdef double whiten_matrix(self, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil:
-        """Psi^-1/2 S Psi^-1/2, its upper triangle, and what it adds to the gradient. Returns its trace.
+    cdef double whiten_matrix(
+        self, const Problem *problem, Py_ssize_t k, double *gradient, bint diagonal,
+    ) noexcept nogil:
+        """Psi^-1/2 S Psi^-1/2, its upper triangle or diagonal, and what it adds to the gradient. Returns its trace.
 
         The gradient is n/2 (modelled - sample variance) / psi; the factors' part is added later.
         """
@@ -431,7 +455,7 @@ cdef class Solver:
         cdef double *a = self.whitened
         cdef double half = 0.5 * problem.counts[k], trace = 0.0
         for i in range(d):
-            for j in range(i, d):
+            for j in range(i, i + 1 if diagonal else d):
                 a[i * d + j] = s[i * d + j] * inverse[i] * inverse[j]
             trace += a[i * d + i]
             gradient[i] += half * (1.0 - a[i * d + i])
@@ -465,27 +489,51 @@ cdef class Solver:
     cdef bint decompose(self, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil:
         """Eigenvalues, falling, and leading eigenvectors of the whitened covariance k. False where they are not finite.
 
-        Of a panel only the eigenvectors whose eigenvalues are above 1 are made: the others are not used.
+        Only the eigenvectors whose eigenvalues are above 1 are used. Of few factors, or none, others are not made.
         """
-        cdef Py_ssize_t d = self.d, n = d, i, q, p
-        cdef double *values = point.values + k * d
-        cdef double *vectors = point.vectors + problem.offsets[k] * d
-        cdef double *target = vectors
+        cdef Py_ssize_t d = self.d, p = min(problem.offsets[k + 1] - problem.offsets[k], d)
         if problem.row_offsets != NULL:
-            n, target = problem.row_offsets[k + 1] - problem.row_offsets[k], self.work
-        # Row-major upper is column-major lower.
+            return self.decompose_panel(problem, k, point)
+        if self.is_partial(problem, p):
+            return p == 0 or self.decompose_leading(problem, k, p, point)
+        if eigen(d, self.whitened, d, self.spectrum, self.work):
+            return False
+        return self.keep(problem, k, d, d, self.whitened, point, point.vectors + problem.offsets[k] * d)
+
+    cdef bint decompose_leading(
+        self, const Problem *problem, Py_ssize_t k, Py_ssize_t p, Point *point,
+    ) noexcept nogil:
+        if leading_eigen(self.d, p, self.whitened, self.d, self.spectrum, self.hessian, self.work):
+            return False
+        return self.keep(problem, k, self.d, p, self.hessian, point, point.vectors + problem.offsets[k] * self.d)
+
+    cdef bint decompose_panel(self, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil:
+        cdef Py_ssize_t n = problem.row_offsets[k + 1] - problem.row_offsets[k], p
         if eigen(n, self.whitened, n, self.spectrum, self.work):
             return False
-        for i in range(d):
-            values[i] = self.spectrum[n - 1 - i] if i < n else 0.0
-        # Not finite where a covariance is not: without factors nothing else looks at what is off its diagonal.
-        if not isfinite(values[0]):
+        if not self.keep(problem, k, n, n, self.whitened, point, self.work):
             return False
         p = self.n_active(point, problem.offsets, k)
-        for q in range(p):
-            memcpy(target + q * n, self.whitened + (n - 1 - q) * n, n * sizeof(double))
-        if problem.row_offsets != NULL and p:
-            self.panel_vectors(problem, k, p, values, vectors)
+        if p:
+            self.panel_vectors(problem, k, p, point.values + k * self.d, point.vectors + problem.offsets[k] * self.d)
+        return True
+
+    cdef bint keep(
+        self, const Problem *problem, Py_ssize_t k, Py_ssize_t n, Py_ssize_t m, const double *vectors, Point *point,
+        double *target,
+    ) noexcept nogil:
+        """Put m eigenvalues of ``spectrum``, rising, into the point, and active vectors of length n where they belong.
+
+        False where a covariance is not finite: without factors nothing else looks at what is off its diagonal.
+        """
+        cdef Py_ssize_t d = self.d, i, q
+        cdef double *values = point.values + k * d
+        for i in range(d):
+            values[i] = self.spectrum[m - 1 - i] if i < m else 0.0
+        if not isfinite(values[0]):
+            return False
+        for q in range(self.n_active(point, problem.offsets, k)):
+            memcpy(target + q * n, vectors + (m - 1 - q) * n, n * sizeof(double))
         return True
 
     cdef void panel_vectors(
@@ -507,6 +555,13 @@ cdef class Solver:
             p -= 1
         return p
 
+    cdef bint any_active(self, const Problem *problem) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(problem.n_matrices):
+            if self.n_active(&self.here, problem.offsets, k):
+                return True
+        return False
+
     cdef double newton_step(self, const Problem *problem) noexcept nogil:
         """The step from here, with the approximate Hessian n/2 (I - U U')^2 (elementwise). Returns what it promises."""
         cdef Py_ssize_t j
@@ -517,7 +572,8 @@ cdef class Solver:
             for j in range(self.d):
                 value = tanh(0.5 * (point.log_noise[j] - log(problem.prior_scale[j])))
                 self.curvature[j] = 0.25 * problem.prior_count * (1.0 - value * value)
-        if problem.row_offsets == NULL:
+        # Without factors the Hessian is diagonal.
+        if problem.row_offsets == NULL and self.any_active(problem):
             self.dense_step(problem)
         else:
             self.diagonal_step(problem)
