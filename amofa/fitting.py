@@ -94,8 +94,8 @@ def fit(
     ----------
     X : array-like of shape (n, d)
         Real, finite numbers, one row per observation; any real dtype and memory layout, or a frame, the names of
-        whose columns the model keeps. It is not changed. "thorough" takes a float64 copy for its work, "paper" reads
-        it in blocks.
+        whose columns the model keeps. It is not changed, and read in blocks: a memory map or a table of float32 is not
+        copied, unless it is small or has fewer rows than columns.
     n_components : int, optional
         Number of components, kept. Found where not given.
     n_factors : int or sequence of int, optional
@@ -363,22 +363,22 @@ class _Task:
 
     def thorough(self, watch: Watch[Solution]) -> Solution:
         """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
-        noise = self.options.noise
+        samples, noise = self.rows.samples, self.options.noise
         if noise != "auto":
-            return self.thorough_with(noise, watch)
-        own = self.thorough_with("component", watch)
-        tied = self.thorough_with("shared", watch, own)
-        if self.init is None:
-            return tied
-        # What is given may be at its best with shared noise, and the way there not lead over noise of each own.
-        directly = self.thorough_with("shared", watch)
-        return directly if watch.is_better(directly, tied) else tied
+            problem = self.problem(noise)
+            return thorough_search(samples, problem, self.limits, watch, init=self.given(problem))
+        own, shared = self.problem("component"), self.problem("shared")
+        start = self.given(shared) if self.starts_with_shared_noise() else None
+        # The way there would not lead over noise of each component's own.
+        directly = thorough_search(samples, shared, self.limits, watch, init=start) if start else None
+        found = thorough_search(samples, own, self.limits, watch, shared, self.given(own))
+        return found if directly is None or watch.is_better(found, directly) else directly
 
-    def thorough_with(self, noise: str, watch: Watch[Solution], found: Solution | None = None) -> Solution:
-        """One search, from what it is to start from or from what another one found."""
-        problem = self.problem(noise)
-        init = None if found is not None else self.given(problem)
-        return thorough_search(self.rows.samples, problem, self.limits, watch, found, init)
+    def starts_with_shared_noise(self) -> bool:
+        init = self.init
+        if not isinstance(init, MixtureOfFactorAnalyzers) or init.n_components == 1:
+            return False
+        return bool((init.uniquenesses == init.uniquenesses[0]).all())
 
     def given(self, problem: Problem) -> Parameters | None:
         """What the caller wants a thorough search to start from."""

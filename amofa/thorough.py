@@ -49,7 +49,7 @@ def thorough_search(
     problem: Problem,
     limits: Limits,
     watch: Watch[Solution],
-    found: Solution | None = None,
+    sharing: Problem | None = None,
     init: Parameters | None = None,
 ) -> Solution:
     """Grow by splits, merge, and so on until no move lowers the cost.
@@ -58,13 +58,12 @@ def thorough_search(
     ----------
     samples : Samples
     problem : Problem
-        With shared noise where `found` is given.
     limits : Limits
     watch : Watch
         Sees every model that was looked at on all rows, the rejected ones too.
-    found : Solution, optional
-        Of a search with a noise for each component. The search then goes on from it with the noise shared, if that
-        costs no more at once, and the better of the two models is its result.
+    sharing : Problem, optional
+        With shared noise, where that of `problem` is each component's own. The search then goes on with the noise
+        shared, if that costs no more at once, and the better of the two models is its result.
     init : Parameters, optional
         The mixture to start from, in place of one component. The result costs no more than it does as it is.
 
@@ -73,22 +72,22 @@ def thorough_search(
     Solution
         The model of smallest cost that meets `limits`.
     """
-    search = _Search(samples, problem, limits, watch)
-    given = None
-    if init is not None:
-        given = search.start_from(init)
-    elif found is None:
-        search.start()
-    elif not search.share(found):
-        return found
-    while search.grow() or search.merge():
-        pass
-    if isinstance(limits.n_factors, tuple):
-        search.complete_factors(limits.n_factors)
-    search.refine()
-    if given is not None:
-        search.fall_back(given)
-    return search.current if found is None or watch.is_better(search.current, found) else found
+    own = _Search(samples, problem, limits, watch)
+    if init is None:
+        own.start()
+        own.move_on()
+    else:
+        own.move_on_from(init)
+    shared = _Search(samples, sharing, limits, watch) if sharing else None
+    if shared is None or not shared.share(own.current):
+        own.refine()
+        return own.current
+    shared.move_on()
+    shared.refine()
+    # What refining can still gain is less than the tolerance of EM.
+    if not watch.is_better(shared.current, replace(own.current, cost=own.current.cost - own.tolerance)):
+        own.refine()
+    return shared.current if watch.is_better(shared.current, own.current) else own.current
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,7 @@ class _Search:
         self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
         # Tables with fewer rows than columns do without (d, d) arrays.
         self.solvers = OneEach(lambda: Solver(samples.n_features) if samples.n_rows >= samples.n_features else None)
+        self.tolerance = problem.tol * samples.total_weight
         self.locals: list[_Local] = []
         self.current: Solution
 
@@ -126,15 +126,21 @@ class _Search:
         self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
         self.watch.see("start", -1, self.current, accepted=True)
 
-    def start_from(self, init: Parameters) -> Solution:
-        """Look at a mixture as it is, and fit it, with as many components as there may be."""
+    def move_on_from(self, init: Parameters) -> None:
+        """From a mixture that is given, with as many components as there may be; what it costs as it is bounds all."""
         given = exact_em(self.samples, init, self.problem, self.solver, 0)
         self.watch.see("start", -1, given, accepted=True)
         self.settle("start", init)
         while self.current.n_components > self.most():
             pair = merge_candidates(self.samples, self.current, self.problem)[0]
             self.settle("merge", self.merged(pair), pair.first)
-        return given
+        # There may be many to merge, each of which takes far less than to look for splits in between.
+        while self.merge():
+            pass
+        self.move_on()
+        if self.limits.met_by(given.parameters) and self.current.cost > given.cost + _LEAST_GAIN:
+            # It is where EM ends, since that does not lower the cost.
+            self.current = replace(given, converged=True)
 
     def settle(self, action: str, start: Parameters, component: int = -1) -> None:
         """Fit a mixture, without components that come to nothing on the way."""
@@ -144,21 +150,21 @@ class _Search:
         if kept is not self.current.parameters:
             self.settle(action, kept, component)
 
-    def fall_back(self, given: Solution) -> None:
-        """Go back to the mixture that the search started from, if it costs less as it is than what was found."""
-        if self.limits.met_by(given.parameters) and self.current.cost > given.cost + _LEAST_GAIN:
-            # It is where EM ends, since that does not lower the cost.
-            self.current = replace(given, converged=True)
-            self.refine()
-
     def share(self, found: Solution) -> bool:
         """Give the components of a model one noise; whether that costs no more, or more must be found than it has."""
-        self.current = self.fit(with_tied_noise(found.parameters, "shared"), choose_at=(0,))
+        self.current = self.fit(with_tied_noise(found.parameters, self.problem.noise), choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
         costs_no_more = bool(self.current.cost <= found.cost + _LEAST_GAIN)
         accepted = costs_no_more or not self.limits.met_by(found.parameters)
         self.watch.see("share", -1, self.current, accepted=accepted)
         return accepted
+
+    def move_on(self) -> None:
+        """Until no move lowers the cost."""
+        while self.grow() or self.merge():
+            pass
+        if isinstance(self.limits.n_factors, tuple):
+            self.complete_factors(self.limits.n_factors)
 
     def grow(self) -> bool:
         """Split components; False where no split lowers the cost, or there may be no more."""

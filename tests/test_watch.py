@@ -154,8 +154,11 @@ def test_a_signal_ends_a_fit_soon(rng, delay):
     timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
     timer.start()
     start = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt) as caught:
-        amofa.fit(X)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            amofa.fit(X)
+    finally:
+        timer.cancel()
     assert time.perf_counter() - start < delay + 5
     if isinstance(caught.value, amofa.FitInterrupted):
         assert caught.value.model.n_features == 40
