@@ -1,0 +1,31 @@
+"""
+More columns than rows
+======================
+
+90 rows of 1000 columns: three groups, each with two factors of its own. No matrix of 1000 x 1000 is formed.
+"""
+
+import numpy as np
+
+import amofa
+import amofa.plot
+
+rng = np.random.default_rng(0)
+groups = np.repeat([0, 1, 2], 30)
+means = rng.normal(0, 1, (3, 1000))
+loadings = rng.normal(0, 0.5, (3, 1000, 2))
+factors = rng.normal(size=(90, 2))
+X = means[groups] + np.einsum("idq,iq->id", loadings[groups], factors) + rng.normal(size=(90, 1000))
+
+model = amofa.fit(X)
+print(model)
+
+# %%
+# The plane in which the components differ most is a weighted sum of many columns. Colours are the true groups.
+
+amofa.plot.clusters(model, X, labels=groups)
+
+# %%
+# Factor scores of the rows of the first component: a table of 1000 columns is one of two here.
+
+amofa.plot.factor_scores(model, X, component=0)
