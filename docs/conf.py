@@ -1,10 +1,12 @@
 """Settings of Sphinx. The API is documented from the installed amofa: the folder in the checkout is not compiled."""
 
+import logging
 import re
 import warnings
 
 import amofa
 
+logging.getLogger("amofa").setLevel(logging.WARNING)  # the steps of the examples' searches are no news
 # Pictures are drawn into files; of nothing else may the examples warn.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
@@ -44,13 +46,20 @@ html_title = f"amofa {release}"
 html_copy_source = False
 
 
-def escape_trailing_underscores(app, what, name, obj, options, lines):
-    """Types such as "(n_components_,) array" have no links in them, whatever reStructuredText says."""
+def finish_docstring(app, what, name, obj, options, lines):
+    """What is right in one docstring, but not on a page with others.
+
+    Types such as "(n_components_,) array" have no links in them, whatever reStructuredText says; and references are
+    numbered through the page, since each docstring has its own [1].
+    """
     for i, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...")):
-            lines[i] = re.sub(r"(?<![\\`\w])(\w+)_(?![`\w])", r"\1\_", line)
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        line = re.sub(r"(?<![\\`\w])(\w+)_(?![`\w])", r"\1\_", line)
+        line = re.sub(r"\[(\d+)\]_", rf"[#{name}-\1]_", line)
+        lines[i] = re.sub(r"^(\s*\.\. )\[(\d+)\]", rf"\1[#{name}-\2]", line)
 
 
 def setup(app):
     # After napoleon, whose priority is 500.
-    app.connect("autodoc-process-docstring", escape_trailing_underscores, priority=600)
+    app.connect("autodoc-process-docstring", finish_docstring, priority=600)

@@ -1,0 +1,129 @@
+"""The documentation: every page can be reached, nothing public is missing, the gallery and the guide's commands run.
+
+The guide's ``pycon`` blocks run in tests/test_docstrings.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("api/*.md"), *DOCS.glob("api/*.rst")])
+EXAMPLES = sorted(DOCS.glob("gallery/plot_*.py"))
+# Modules whose public names are all in the API.
+PUBLIC = ("amofa", "amofa.baselines", "amofa.plot", "amofa.sklearn")
+
+
+def toctree_entries(page):
+    """Documents that a page puts into the table of contents, by their paths without a suffix."""
+    blocks = re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    entries = [line for block in blocks for line in block.splitlines() if line and not line.startswith(":")]
+    return [(page.parent / entry).relative_to(DOCS).as_posix() for entry in entries]
+
+
+def links(page):
+    """Targets of a page's links to other files, without what follows a #."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    return [target for target in targets if target and "://" not in target]
+
+
+def documented_names():
+    """Full names of what the API's pages have directives for, with ``:members:`` of a module spelt out."""
+    names = set()
+    for page in DOCS.glob("api/*.rst"):
+        module = ""
+        for kind, name, options in re.findall(
+            r"^\.\. (currentmodule|auto\w+):: (\S+)\n((?:   :.*\n)*)", page.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            if kind == "currentmodule":
+                module = name
+            elif kind == "automodule":
+                listed = re.search(r":members:(.*)", options)[1].replace(" ", "")
+                members = listed.split(",") if listed else importlib.import_module(name).__all__
+                names.update(f"{name}.{member}" for member in members)
+            else:
+                names.add(name if name.startswith("amofa.") else f"{module}.{name}")
+    return names
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = [entry for page in PAGES for entry in toctree_entries(page)]
+    assert len(listed) == len(set(listed))
+    written = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES}
+    assert set(listed) == (written - {"index"}) | {"auto_gallery/index"}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    # What sphinx-gallery makes of gallery/plot_x.py is auto_gallery/plot_x.
+    made = {"auto_gallery/index", *(f"auto_gallery/{example.stem}" for example in EXAMPLES)}
+    assert [target for target in links(page) if target not in made and not (page.parent / target).exists()] == []
+
+
+def test_the_api_is_complete():
+    pytest.importorskip("sklearn")
+    public = {f"{module}.{name}" for module in PUBLIC for name in importlib.import_module(module).__all__}
+    documented = documented_names()
+    assert sorted(public - documented - {"amofa.__version__"}) == []
+    for name in documented:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_gallery(example, tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("pandas")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    plt = importlib.import_module("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example))
+    assert plt.get_fignums()
+    for number in plt.get_fignums():
+        plt.figure(number).savefig("figure.png", dpi=50)
+        image = plt.imread("figure.png")
+        assert len(np.unique(image.reshape(-1, image.shape[-1]), axis=0)) > 20
+
+
+def test_there_is_a_gallery():
+    assert len(EXAMPLES) > 5
+    for example in EXAMPLES:  # a title, underlined, is what sphinx-gallery takes for its page
+        title, line = example.read_text(encoding="utf-8").splitlines()[1:3]
+        assert line == "=" * len(title)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is needed")
+def test_commands_of_the_command_line_page(tmp_path):
+    pytest.importorskip("matplotlib")
+    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    # Whatever amofa and python are first on the PATH, this one is meant.
+    here = 'python() { "$THIS_PYTHON" "$@"; }\namofa() { python -m amofa "$@"; }\nset -e\n'
+    environment = {**os.environ, "THIS_PYTHON": sys.executable, "MPLBACKEND": "agg"}
+    done = subprocess.run(
+        ["bash", "-c", here + "".join(blocks)], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {
+        *("rows.csv", "model.npz", "labels.csv", "drawn.csv", "holes.csv", "whole.csv", "clusters.png", "search.png")
+    }
+    whole = np.genfromtxt(tmp_path / "whole.csv", delimiter=",", skip_header=1)
+    assert whole.shape == (2, 2)
+    assert whole[0, 0] == -1
+    assert whole[1, 1] == 2
+    assert np.isfinite(whole).all()
