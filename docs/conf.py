@@ -15,7 +15,7 @@ author = "The amofa developers"
 project_copyright = author
 version = release = amofa.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_gallery.gen_gallery"]
+extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "gallery"]  # the gallery's pages are made from there, in auto_gallery
 
 myst_heading_anchors = 4
@@ -24,20 +24,20 @@ myst_heading_anchors = 4
 default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings have types, with shapes
-napoleon_google_docstring = False
-napoleon_use_ivar = True
-napoleon_use_rtype = False
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
 add_module_names = False
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
     "filename_pattern": "/plot_",
+    "capture_repr": (),
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
-    "min_reported_time": 5,
+    "write_computation_times": False,
     "remove_config_comments": True,
 }
 
@@ -47,19 +47,17 @@ html_copy_source = False
 
 
 def finish_docstring(app, what, name, obj, options, lines):
-    """What is right in one docstring, but not on a page with others.
+    """Keep reStructuredText from finding what is not there.
 
-    Types such as "(n_components_,) array" have no links in them, whatever reStructuredText says; and references are
-    numbered through the page, since each docstring has its own [1].
+    Types such as "(n_components_,) array" have no links in them, and the initials of authors in references are no
+    numbers of a list.
     """
     for i, line in enumerate(lines):
-        if line.lstrip().startswith((">>>", "...")):
-            continue
-        line = re.sub(r"(?<![\\`\w])(\w+)_(?![`\w])", r"\1\_", line)
-        line = re.sub(r"\[(\d+)\]_", rf"[#{name}-\1]_", line)
-        lines[i] = re.sub(r"^(\s*\.\. )\[(\d+)\]", rf"\1[#{name}-\2]", line)
+        if not line.lstrip().startswith((">>>", "...")):
+            line = re.sub(r"(?<![\\`\w])(\w+)_(?![`\w])", r"\1\_", line)
+            lines[i] = re.sub(r"^(\s*\.\. \[\S+\] )([A-Z]\. )", r"\1\\\2", line)
 
 
 def setup(app):
-    # After napoleon, whose priority is 500.
+    # After numpydoc, whose priority is 500.
     app.connect("autodoc-process-docstring", finish_docstring, priority=600)
