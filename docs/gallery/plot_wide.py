@@ -2,7 +2,7 @@
 More columns than rows
 ======================
 
-90 rows of 1000 columns: three groups, each with two factors of its own. No matrix of 1000 x 1000 is formed.
+90 rows of 500 columns: three groups, each with two factors of its own. No matrix of 500 x 500 is formed.
 """
 
 import numpy as np
@@ -12,10 +12,10 @@ import amofa.plot
 
 rng = np.random.default_rng(0)
 groups = np.repeat([0, 1, 2], 30)
-means = rng.normal(0, 1, (3, 1000))
-loadings = rng.normal(0, 0.5, (3, 1000, 2))
+means = rng.normal(0, 1, (3, 500))
+loadings = rng.normal(0, 0.5, (3, 500, 2))
 factors = rng.normal(size=(90, 2))
-X = means[groups] + np.einsum("idq,iq->id", loadings[groups], factors) + rng.normal(size=(90, 1000))
+X = means[groups] + np.einsum("idq,iq->id", loadings[groups], factors) + rng.normal(size=(90, 500))
 
 model = amofa.fit(X)
 print(model)
@@ -26,6 +26,6 @@ print(model)
 amofa.plot.clusters(model, X, labels=groups)
 
 # %%
-# Factor scores of the rows of the first component: a table of 1000 columns is one of two here.
+# Factor scores of the rows of the first component: a table of 500 columns is one of two here.
 
 amofa.plot.factor_scores(model, X, component=0)
