@@ -18,6 +18,7 @@ cdef struct Problem:
     const double *floor            # (d)
     double prior_count
     const double *prior_scale      # (d)
+    bint factors_alone             # eigenvalues beyond those of the factors are not asked for
 
 
 # What is known at one value of the uniquenesses.

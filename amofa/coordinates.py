@@ -91,6 +91,22 @@ class Coordinates:
             scale=self.scale[columns],
         )
 
+    def express(self, parameters: Parameters) -> Parameters:
+        """Parameters in the table's columns and units in these coordinates, constant columns left out."""
+        columns = np.flatnonzero(~self.constant)
+        center, scale = self.center[columns], self.scale[columns]
+        return Parameters.from_components(
+            [
+                Component(
+                    c.weight,
+                    (c.mean[columns] - center) / scale,
+                    c.loadings[:, columns] / scale,
+                    c.uniquenesses[columns] / scale**2,
+                )
+                for c in parameters.components()
+            ]
+        )
+
     def restore(self, parameters: Parameters, constant_variance: FloatArray) -> Parameters:
         """Bring parameters back to the table's columns and units.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,12 @@ from amofa.criterion import Pricing
 from amofa.panel import Panel, means_and_panels, solve_panels
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.samples import Samples
+from amofa.threads import OneEach, in_order
 
 # A component of fewer rows than this has no spread of its own.
 LEAST_ROWS = 1.5
+# With fewer columns components are solved one after the other: side by side is not worth it.
+LEAST_COLUMNS = 32
 # At its end EM chooses numbers of factors anew so often at most: two choices may follow each other for ever.
 _MOST_ROUNDS = 5
 # A run is given up where so many steps with the gain of the last one would not do.
@@ -113,6 +116,7 @@ class Pass:
             NOISE[problem.noise],
             problem.pricing.uses_entropy,
         )
+        self.spaces = OneEach(self.iteration.step_space)
 
     def expect(self) -> float:
         """E-step. Returns minus the penalised log-likelihood of the parameters, nats."""
@@ -142,10 +146,26 @@ class Pass:
 
     def maximize(self) -> None:
         """M-step with as many factors as there are."""
-        self.iteration.maximize()
+        if self.samples.n_features < LEAST_COLUMNS or self.problem.noise == "shared":
+            self.iteration.maximize()
+            return
+
+        def make_worker() -> Callable[[int], None]:
+            space = self.spaces.get()
+            return lambda k: self.iteration.step(k, space)
+
+        self.iteration.begin_step()
+        for _ in in_order(make_worker, range(self.parameters.n_components)):
+            pass
+        self.iteration.end_step()
 
     def spreads(self) -> list[Spread]:
         return [Covariance(matrix, self.solver) for matrix in self.iteration.covariances]
+
+    def spreads_apart(self) -> list[Spread]:
+        """The same for another thread."""
+        solver = Solver(self.samples.n_features)
+        return [Covariance(matrix, solver) for matrix in self.iteration.covariances]
 
 
 class WidePass:
@@ -201,6 +221,9 @@ class WidePass:
     def spreads(self) -> list[Panel]:
         return self.panels
 
+    def spreads_apart(self) -> list[Panel]:
+        return self.panels
+
 
 def log_determinant(loadings: FloatArray, uniquenesses: FloatArray) -> float:
     """log |Sigma| of a factor analyser, by the determinant lemma."""
@@ -218,16 +241,23 @@ def make_pass(samples: Samples, parameters: Parameters, problem: Problem, solver
 
 def chosen(state: AnyPass) -> Parameters:
     """M-step in which the numbers of factors are chosen anew."""
-    total = float(state.counts.sum())
-    components = []
-    for k, (count, spread) in enumerate(zip(state.counts.tolist(), state.spreads(), strict=True)):
-        old = state.parameters.component(k)
-        if count < LEAST_ROWS:
-            components.append(old)
-            continue
-        best = state.problem.choice.best(count, spread, old.uniquenesses, len(old.loadings))
-        components.append(Component(count / total, state.means[k].copy(), best.loadings, best.uniquenesses))
-    return Parameters.from_components(components)
+    total, parameters = float(state.counts.sum()), state.parameters
+    apart = state.samples.n_features >= LEAST_COLUMNS
+
+    def make_worker() -> Callable[[int], Component]:
+        spreads = state.spreads_apart() if apart else state.spreads()
+
+        def component(k: int) -> Component:
+            old, count = parameters.component(k), float(state.counts[k])
+            if count < LEAST_ROWS:
+                return old
+            best = state.problem.choice.best(count, spreads[k], old.uniquenesses, len(old.loadings))
+            return Component(count / total, state.means[k].copy(), best.loadings, best.uniquenesses)
+
+        return component
+
+    numbers = range(parameters.n_components)
+    return Parameters.from_components(list(in_order(make_worker, numbers) if apart else map(make_worker(), numbers)))
 
 
 def price(state: AnyPass) -> float:

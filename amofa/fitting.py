@@ -28,9 +28,13 @@ from amofa.em import Fit, Settings
 from amofa.exact_em import Problem, Solution
 from amofa.frames import column_names
 from amofa.history import Step
+from amofa.initial import LabelledRows, analysers_of_groups, check_init, moments_of_groups, parameters_of_model
 from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.moves import with_tied_noise
 from amofa.parameters import Component, FloatArray, Parameters
+from amofa.progress import progress_line
+from amofa.repeats import merge_repeats
 from amofa.results import (
     in_canonical_order,
     make_report,
@@ -73,9 +77,11 @@ def fit(
     sample_weight: ArrayLike | None = None,
     max_components: int | None = None,
     max_factors: int | None = None,
+    init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
     tol: float = 1e-5,
     max_iter: int = 100,
     callback: Callback | None = None,
+    progress: bool = False,
     on_interrupt: str = "raise",
     n_threads: int | None = None,
 ) -> MixtureOfFactorAnalyzers:
@@ -88,8 +94,8 @@ def fit(
     ----------
     X : array-like of shape (n, d)
         Real, finite numbers, one row per observation; any real dtype and memory layout, or a frame, the names of
-        whose columns the model keeps. It is not changed. "thorough" takes a float64 copy for its work, "paper" reads
-        it in blocks.
+        whose columns the model keeps. It is not changed, and read in blocks: a memory map or a table of float32 is not
+        copied, unless it is small or has fewer rows than columns.
     n_components : int, optional
         Number of components, kept. Found where not given.
     n_factors : int or sequence of int, optional
@@ -119,6 +125,12 @@ def fit(
         How often each row counts; a row of weight 0 is as good as absent. N in the criterion is their sum.
     max_components, max_factors : int, optional
         Bounds of what is found.
+    init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
+        Where the search starts, instead of one component: a model of the same columns, or labels of the rows, whole
+        numbers from 0, each of which makes a component; rows labelled -1 have no say in these, but the start alone
+        holds to labels. The search then splits and merges as always, and chooses factors and noise anew; where there
+        are more components than there may be, they are merged, or with "paper" the lightest removed, first. A model is
+        looked at as it is, too: the result costs no more.
     tol : float, default 1e-5
         EM ends when the criterion is within about this of its limit ("paper": changes by less, and a move must gain
         more than this), in nats per row.
@@ -128,6 +140,10 @@ def fit(
         Called with a `LiveStep` for each model that the search has looked at on all rows: the step as it will stand in
         `history`, with the model so far in ``step.model``. If it returns something true, the search ends there, and
         the best model that was looked at is the result.
+    progress : bool, default False
+        Whether a line on standard error tells how far the search is, where that is a terminal. Needs rich,
+        ``python -m pip install 'amofa[progress]'``. The logger "amofa" tells of every step, too: of accepted ones at
+        level INFO, of the others at DEBUG.
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does, from the first model on: "raise" raises `FitInterrupted`, a KeyboardInterrupt
         with the best model so far as its ``model``; "return" returns this model, with a warning.
@@ -144,6 +160,8 @@ def fit(
     ------
     TypeError, ValueError
         If an argument cannot be used; the message names it and what to do.
+    ImportError
+        If progress is wanted and rich is not installed.
     FitInterrupted
         See `on_interrupt`.
 
@@ -174,9 +192,12 @@ def fit(
     table = check_table(X, remedy=_REMEDY)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
+    initial = check_init(init, table, names, weights)
     options = _options(search, criterion, noise, prior_rows, tol, max_iter, on_interrupt)
     if not (callback is None or callable(callback)):
         raise TypeError(f"callback must be a function of a step, got {callback!r}")
+    if not isinstance(progress, bool | np.bool_):
+        raise TypeError(f"progress must be True or False, got {progress!r}")
     floor = None if noise_floor is None else check_noise_floor(noise_floor, table.shape[1])
     scale = None if prior_scale is None else check_variances("prior_scale", prior_scale, table.shape[1])
 
@@ -185,12 +206,14 @@ def fit(
 
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
     with single_blas_thread(), use_threads(n_threads), np.errstate(under="ignore"):
-        rows = Standardized.of(table, weights)
+        rows = Standardized.of(*merge_repeats(table, weights))
         warn_of_constant_columns(rows.coordinates.constant)
-        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names)
+        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
         watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)
         try:
-            found = task.search(watch)
+            with progress_line(progress) as watch.show:
+                found = task.search(watch)
+            model = task.conclude(found, watch.history)
         except SearchStopped:
             assert watch.best is not None
             return task.conclude(watch.best, watch.history)
@@ -204,7 +227,7 @@ def fit(
             return best
         warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
         warn_of_shortfall(limits.n_components, found.parameters.n_components)
-        return task.conclude(found, watch.history)
+        return model
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
@@ -304,6 +327,8 @@ class _Task:
         In the coordinates of the search.
     names : tuple of d str, or None
         Of the caller's columns.
+    init : MixtureOfFactorAnalyzers, LabelledRows or None
+        What to start from, in the caller's columns and units.
     """
 
     rows: Standardized
@@ -312,6 +337,7 @@ class _Task:
     floor: FloatArray
     prior: Prior
     names: tuple[str, ...] | None
+    init: MixtureOfFactorAnalyzers | LabelledRows | None
 
     def search(self, watch: Watch[Any]) -> Outcome:
         if self.rows.samples.n_features == 0:
@@ -326,14 +352,50 @@ class _Task:
             max_iter=self.options.max_iter,
             annihilates=self.limits.n_components is None,
         )
-        return paper_search(self.rows.samples, settings, self.limits, watch)
+        init = self.init
+        if init is None:
+            start = None
+        elif isinstance(init, MixtureOfFactorAnalyzers):
+            start = self.given_model(init)
+        else:
+            start = moments_of_groups(init.groups(self.rows.coordinates), self.limits.first_factors, self.prior.floor)
+        return paper_search(self.rows.samples, settings, self.limits, watch, start)
 
     def thorough(self, watch: Watch[Solution]) -> Solution:
         """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
         samples, noise = self.rows.samples, self.options.noise
         if noise != "auto":
-            return thorough_search(samples, self.problem(noise), self.limits, watch)
-        return thorough_search(samples, self.problem("component"), self.limits, watch, self.problem("shared"))
+            problem = self.problem(noise)
+            return thorough_search(samples, problem, self.limits, watch, init=self.given(problem))
+        own, shared = self.problem("component"), self.problem("shared")
+        start = self.given(shared) if self.starts_with_shared_noise() else None
+        # The way there would not lead over noise of each component's own.
+        directly = thorough_search(samples, shared, self.limits, watch, init=start) if start else None
+        found = thorough_search(samples, own, self.limits, watch, shared, self.given(own))
+        return found if directly is None or watch.is_better(found, directly) else directly
+
+    def starts_with_shared_noise(self) -> bool:
+        init = self.init
+        if not isinstance(init, MixtureOfFactorAnalyzers) or init.n_components == 1:
+            return False
+        return bool((init.uniquenesses == init.uniquenesses[0]).all())
+
+    def given(self, problem: Problem) -> Parameters | None:
+        """What the caller wants a thorough search to start from."""
+        init, samples = self.init, self.rows.samples
+        if init is None:
+            return None
+        if isinstance(init, MixtureOfFactorAnalyzers):
+            return with_tied_noise(self.given_model(init), problem.noise)
+        wide = samples.n_rows < samples.n_features
+        found = analysers_of_groups(init.groups(self.rows.coordinates), problem, wide=wide)
+        return with_tied_noise(found, problem.noise)
+
+    def given_model(self, model: MixtureOfFactorAnalyzers) -> Parameters:
+        """A model in the coordinates of the search."""
+        floor = self.prior.floor
+        least = np.full_like(floor, floor.max()) if self.options.noise == "isotropic" else floor
+        return parameters_of_model(model, self.rows.coordinates, least, self.limits.most_factors)
 
     def problem(self, noise: str) -> Problem:
         limits, d, n = self.limits, self.rows.samples.n_features, self.rows.samples.total_weight

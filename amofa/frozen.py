@@ -47,6 +47,10 @@ class FrozenMixture:
         model._adopt(parameters.copy(), report, feature_names)
         return model
 
+    def _named(self, feature_names: tuple[str, ...] | None) -> Self:
+        """The same model with these names of its features, if there are any."""
+        return self if feature_names is None else self._from_fit(self._parameters, self._report, feature_names)
+
     def _adopt(self, parameters: Parameters, report: FitReport | None, feature_names: tuple[str, ...] | None) -> None:
         # All are views of the buffer; with that read-only too, none can be made writeable again.
         for array in (

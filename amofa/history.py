@@ -15,9 +15,10 @@ class Step:
     Attributes
     ----------
     action : str
-        "start" (of a search, or one of several EM runs), "split" (a component became two), "factor" (a component got
-        one more, or those asked for), "merge" (two became one), "remove" (downsizing), "refine" (more EM for the
-        chosen model) or "share" (all components got the same uniquenesses).
+        "start" (of a search, or one of several EM runs; of no iterations, what was given to start from, as it is),
+        "split" (a component became two), "factor" (a component got one more, or those asked for), "merge" (two became
+        one), "remove" (downsizing), "refine" (more EM for the chosen model) or "share" (all components got the same
+        uniquenesses).
     component : int
         The component acted on, as it was numbered before the step; -1 where there is none.
     n_factors : tuple of int

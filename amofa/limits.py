@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from amofa.parameters import Parameters
@@ -40,8 +41,21 @@ class Limits:
             return 1 if self.max_factors is None else min(1, self.max_factors)
         return self.n_factors if isinstance(self.n_factors, int) else min(self.n_factors)
 
+    @property
+    def most_factors(self) -> int | None:
+        """Factors that components may have at most while there is a search; None where there is no bound."""
+        return self.max_factors if self.n_factors is None else self.first_factors
+
+    @property
+    def most_components(self) -> int | None:
+        """The number of components that may not be exceeded; None where there is no bound."""
+        return self.max_components if self.n_components is None else self.n_components
+
     def met_by(self, parameters: Parameters) -> bool:
-        """Whether the given numbers of components and factors are reached."""
+        """Whether the given numbers of components and factors are reached, and the bounds kept."""
         K, given = parameters.n_components, self.n_factors
         wanted = (given,) * K if isinstance(given, int) else given
-        return self.n_components in (None, K) and wanted in (None, parameters.n_factors)
+        fixed = self.n_components in (None, K) and wanted in (None, parameters.n_factors)
+        most_components = K if self.max_components is None else self.max_components
+        most_factors = math.inf if self.max_factors is None else self.max_factors
+        return fixed and most_components >= K and most_factors >= max(parameters.n_factors)

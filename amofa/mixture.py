@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,9 @@ from amofa.frames import check_same_names, column_names, column_positions
 from amofa.frozen import FrozenMixture
 from amofa.parameters import FloatArray
 from amofa.samples import PosteriorBlock, Samples, check_incomplete_table, check_table, check_weights, counted_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class MixtureOfFactorAnalyzers(FrozenMixture):
@@ -487,6 +491,39 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         from amofa.io import save
 
         save(self, path)
+
+    def plot(self, X: ArrayLike | None = None, **options: Any) -> Axes:
+        """Draw what suits, with matplotlib; see `amofa.plot` for this and more.
+
+        Parameters
+        ----------
+        X : (n, d) array-like, optional
+            With rows: clusters in two columns, or in the plane of more columns that tells the components apart best, or
+            the density of one column. Without: loadings; of a model without factors, the search.
+        **options
+            For the function that draws, such as ``ax``, matplotlib axes to draw into, or ``columns``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError, ValueError
+            If X does not fit the model.
+
+        Examples
+        --------
+        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> model.plot([[1.0, 2.0], [0.0, 1.0]]).get_ylabel()
+        'x1'
+        """
+        # plot lies above this module, since it draws models; so the way down to it is taken only here.
+        from amofa.plot import sensible
+
+        return sensible(self, X, **options)
 
 
 def _weighted_sum(values: FloatArray, weights: FloatArray | None) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from amofa.analyser import principal_axes
 from amofa.em import Fit, Settings, expectation_maximization
+from amofa.limits import LEAST_SHARE_OF_A_ROW
 from amofa.panel import Panel, means_and_panels
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Moments, Samples
@@ -130,6 +131,22 @@ def _toward_heavier_tail(local: Samples, mean: FloatArray, axes: FloatArray) -> 
     return np.where(third < 0, -1.0, 1.0)[:, None] * axes
 
 
+# ---- ties ----------------------------------------------------------------------------------------------------------
+
+
+def with_tied_noise(parameters: Parameters, noise: str) -> Parameters:
+    """The same mixture with its uniquenesses tied: each component's own, shared by all, or isotropic."""
+    if noise == "component":
+        return parameters
+    components = parameters.components()
+    if noise == "shared":
+        shared = np.exp(parameters.weights @ np.log(parameters.uniquenesses))
+        return Parameters.from_components([c._replace(uniquenesses=shared) for c in components])
+    return Parameters.from_components(
+        [c._replace(uniquenesses=np.full(len(c.mean), c.uniquenesses.mean())) for c in components]
+    )
+
+
 # ---- merge -----------------------------------------------------------------------------------------------------------
 
 
@@ -143,6 +160,17 @@ def merge_coincident(parameters: Parameters) -> Parameters:
         else:
             kept[twin] = kept[twin]._replace(weight=kept[twin].weight + component.weight)
     return parameters if len(kept) == parameters.n_components else Parameters.from_components(kept)
+
+
+def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
+    """The mixture without components of hardly a row, and with one of those that coincide; itself if all do and differ.
+
+    The heaviest component stays.
+    """
+    share = LEAST_SHARE_OF_A_ROW / samples.row_count
+    least = min(share, float(parameters.weights.max()))
+    kept = [c for c in parameters.components() if c.weight >= least]
+    return merge_coincident(parameters if len(kept) == parameters.n_components else Parameters.from_components(kept))
 
 
 def _coincide(a: Component, b: Component) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,9 +112,23 @@ def make_step(
 # ---- warnings --------------------------------------------------------------------------------------------------------
 
 
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """No warnings of fits in this thread: for a caller of many fits who has more to say about them."""
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
+
+
 def _warn(message: str) -> None:
     # These are called by public functions; the call of those is where the user can do something.
-    warnings.warn(message, AmofaWarning, stacklevel=4)
+    if not _SILENT.get():
+        warnings.warn(message, AmofaWarning, stacklevel=4)
 
 
 def warn_of_constant_columns(constant: NDArray[np.bool_]) -> None:

@@ -33,6 +33,7 @@ _LEAST_PART_SHARE = 256
 _PART_SUMS_VALUES = 1 << 23
 # A table of at most this many values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
+_ONE_PART = [range(1)]
 # Some of the work of a search looks at rows at random, which must be held. Of more rows than this, or more values (64
 # MB), but in any case so many for each column, evenly spread ones stand for all.
 _HELD_ROWS, _HELD_VALUES, _HELD_ROWS_PER_COLUMN = 1 << 18, 1 << 23, 32
@@ -188,7 +189,7 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
         i = int(np.argmax(wrong))
         raise ValueError(f"sample_weight must be finite and not negative, got {weights[i]} in row {i} (from 0)")
     if not weights.any():
-        raise ValueError("sample_weight is 0 in every row; at least one row must count")
+        raise ValueError("sample_weight is zero in every row; at least one row must count")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
             raise ValueError("sample_weight has no finite sum; divide it by a constant")
@@ -270,6 +271,11 @@ class Samples:
         """Row weights, (n,); None for ones."""
         return self._weights
 
+    @property
+    def row_count(self) -> float:
+        """How many rows the weights stand for: their sum, or the number of rows where that is more."""
+        return max(self.n_rows, self.total_weight)
+
     def subset(self, selected: NDArray[np.intp]) -> Samples:
         """Some of these rows, by their positions among them, in the same coordinates."""
         rows = selected if self._rows is None else self._rows[selected]
@@ -328,9 +334,6 @@ class Samples:
         memory = self._memory.get()
         return lambda i: self._load(i, memory)
 
-    def _passing_chunks(self) -> Iterator[Chunk]:
-        return map(self._reader(), range(self._n_chunks))
-
     def _load(self, i: int, memory: FloatArray) -> Chunk:
         """Read a chunk of the table into memory."""
         start = i * self._step
@@ -360,6 +363,8 @@ class Samples:
         size : int
             Values of the sums that a part has of its own.
         """
+        if self._n_chunks == 1:
+            return _ONE_PART
         # Factors are products of columns; an exponential is worth some sixteen of these.
         work = self.n_rows * (self.n_features * (n_factors + n_components) + 16 * n_components + row_work)
         least, n_chunks = max(_LEAST_PART_WORK, _LEAST_PART_SHARE * size), self._n_chunks
@@ -383,8 +388,10 @@ class Samples:
         iteration.clear()
         parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.size)
         if len(parts) == 1:
-            for x, w in self._passing_chunks():
-                iteration.accumulate(x, w)
+            # Most calls are of small tables: straight on.
+            read = self._reader()
+            for i in range(self._n_chunks):
+                iteration.accumulate(*read(i))
             return
 
         def make_worker() -> Callable[[range], Any]:
@@ -409,20 +416,20 @@ class Samples:
         row_work: int = 0,
     ) -> list[FloatArray]:
         """Sums over all rows, of these shapes: ``add(x, w, mixture, *sums)`` adds those of some rows."""
+        parameters, size = mixture.parameters, sum(math.prod(shape) for shape in shapes)
+        parts = self._parts(parameters.n_components, len(parameters.loadings), row_work, size)
 
         def make_worker() -> Callable[[range], list[FloatArray]]:
-            read, twin = self._reader(), mixture.twin()
+            read, own = self._reader(), mixture.twin() if len(parts) > 1 else mixture
 
             def sums_of(chunks: range) -> list[FloatArray]:
                 sums = [np.zeros(shape) for shape in shapes]
                 for i in chunks:
-                    add(*read(i), twin, *sums)
+                    add(*read(i), own, *sums)
                 return sums
 
             return sums_of
 
-        parameters, size = mixture.parameters, sum(math.prod(shape) for shape in shapes)
-        parts = self._parts(parameters.n_components, len(parameters.loadings), row_work, size)
         first, *others = self._in_parts(make_worker, parts)
         for other in others:
             for total, values in zip(first, other, strict=True):
@@ -446,12 +453,12 @@ class Samples:
     ) -> list[Result]:
         """What a function makes of each block of the same, in order; it is called in several threads."""
         evaluator = Evaluator(parameters)
+        parts = self._parts(parameters.n_components, len(parameters.loadings))
 
         def make_worker() -> Callable[[range], list[Result]]:
-            look = self._looker(evaluator.twin(), with_scores)
+            look = self._looker(evaluator.twin() if len(parts) > 1 else evaluator, with_scores)
             return lambda chunks: [function(look(i)) for i in chunks]
 
-        parts = self._parts(parameters.n_components, len(parameters.loadings))
         return [result for part in self._in_parts(make_worker, parts) for result in part]
 
     def _looker(self, mixture: Evaluator, with_scores: bool) -> Callable[[int], PosteriorBlock]:

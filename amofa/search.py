@@ -20,6 +20,7 @@ from amofa.moves import (
     shapes,
     split,
     variances,
+    without_idle,
 )
 from amofa.parameters import FloatArray, Parameters
 from amofa.samples import Samples
@@ -43,7 +44,9 @@ class Proposal:
     n_iter: int
 
 
-def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit]) -> Fit:
+def paper_search(
+    samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit], init: Parameters | None = None
+) -> Fit:
     """The algorithm of the paper, with the choices where it is silent that are listed in docs/algorithm.md.
 
     Parameters
@@ -53,6 +56,8 @@ def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Wa
     limits : Limits
     watch : Watch
         Sees every model that was looked at, the rejected ones too.
+    init : Parameters, optional
+        The mixture to start from, in place of one component.
 
     Returns
     -------
@@ -60,13 +65,13 @@ def paper_search(samples: Samples, settings: Settings, limits: Limits, watch: Wa
         The model of smallest cost of all that meet `limits`.
     """
     search = _Search(samples, settings, limits, watch)
-    search.start()
+    search.start(init)
     while search.grow():
         pass
     if isinstance(limits.n_factors, tuple):
         search.complete_factors(limits.n_factors)
     if limits.n_components is None:
-        search.downsize()
+        search.downsize(1)
     return search.refine()
 
 
@@ -79,11 +84,23 @@ class _Search:
 
     # -- the phases --
 
-    def start(self) -> None:
-        """Fit one component."""
-        first = first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
-        self.current = self.fit(first)
-        self.record(Proposal("start", -1, self.current, self.current.n_iter), accepted=True)
+    def start(self, init: Parameters | None) -> None:
+        """Fit one component, or the mixture given, as far as it may have as many and of so many factors."""
+        first = init or first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
+        self.settle("start", first)
+        if self.limits.most_components is not None:
+            self.downsize(self.limits.most_components)
+        given = self.limits.n_factors
+        if isinstance(given, int) and min(self.current.parameters.n_factors) < given:
+            self.complete_factors((given,) * self.current.parameters.n_components)
+
+    def settle(self, action: str, start: Parameters) -> None:
+        """Fit a mixture, without components that come to nothing on the way."""
+        self.current = self.fit(start)
+        self.record(Proposal(action, -1, self.current, self.current.n_iter), accepted=True)
+        kept = without_idle(self.current.parameters, self.samples)
+        if kept is not self.current.parameters:
+            self.settle(action, kept)
 
     def grow(self) -> bool:
         """Make the better of a split and a factor addition; False where neither lowers the cost enough."""
@@ -122,9 +139,9 @@ class _Search:
             parameters = self.current.parameters
             self.record(Proposal("factor", k, self.current, self.current.n_iter), accepted=True)
 
-    def downsize(self) -> None:
-        """Remove the component of smallest weight, run EM, and so on down to one component."""
-        while self.current.parameters.n_components > 1:
+    def downsize(self, n_components: int) -> None:
+        """Remove the component of smallest weight, run EM, and so on down to so many components."""
+        while self.current.parameters.n_components > n_components:
             lightest = int(np.argmin(self.current.parameters.weights))
             self.current = self.fit(self.current.parameters.without(lightest))
             self.record(Proposal("remove", lightest, self.current, self.current.n_iter), accepted=True)
@@ -145,7 +162,7 @@ class _Search:
     def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
-        if min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
+        if min(self.samples.row_count, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
             return None
         kurtosis = np.abs(self.samples.kurtosis_z(self.current.parameters))
         labels = self.samples.labels(self.current.parameters)
@@ -183,7 +200,7 @@ class _Search:
         proposal = Proposal("split", k, fit, n_iter)
         # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
         progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
-        holds = fit.parameters.weights.min() * n >= LEAST_SHARE_OF_A_ROW * n / self.samples.n_rows
+        holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / self.samples.row_count
         return proposal if holds and progress else None
 
     def propose_factor(self, moments: Shapes) -> Proposal | None:
@@ -204,7 +221,8 @@ class _Search:
         """Components that vary beyond the noise floor and, where annihilation is on, have support for two children."""
         K = self.current.parameters.n_components
         varies = np.array([(variances(c) > self.settings.floor).any() for c in moments.covariances])
-        spread = varies & (np.bincount(labels, minlength=K) > 1)
+        counts = np.maximum(np.bincount(labels, minlength=K), np.bincount(labels, self.samples.weights, minlength=K))
+        spread = varies & (counts > 1)
         if not self.settings.annihilates:
             return [bool(wide) for wide in spread]
         margins = self.margins(children=2, more_factors=0)

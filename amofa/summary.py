@@ -33,8 +33,8 @@ def summarize(
 def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None) -> str:
     K, d = parameters.n_components, parameters.n_features
     heading = (
-        f"Mixture of {_counted(K, 'factor analyser')}: {_counted(d, 'feature')}, "
-        f"{_counted(n_parameters, 'free parameter')}"
+        f"Mixture of {counted(K, 'factor analyser')}: {counted(d, 'feature')}, "
+        f"{counted(n_parameters, 'free parameter')}"
     )
     if report is None:
         return heading
@@ -50,7 +50,8 @@ def _features(names: Sequence[str]) -> str:
     return textwrap.fill(f"features: {shown}", _WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
-def _counted(n: int, noun: str) -> str:
+def counted(n: int, noun: str) -> str:
+    """A number with a noun, "1 step" or "3 steps"."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
@@ -81,7 +82,7 @@ def _search_table(history: Sequence[Step]) -> str:
             values = [f"{v:.2f}" for v in (step.cost, step.message_length, step.log_likelihood)]
             factors = " ".join(map(str, step.n_factors))
             rows.append([str(i), action, str(step.n_components), factors, *values, str(step.n_iter)])
-    return f"search: {len(rows) - 1} of {_counted(len(history), 'step')} accepted (nats)\n{aligned(rows)}"
+    return f"search: {len(rows) - 1} of {counted(len(history), 'step')} accepted (nats)\n{aligned(rows)}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
-import math
-import re
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa.samples import check_table
+from amofa.samples import check_incomplete_table, check_table
+from amofa.table_columns import Choice
+from amofa.table_text import DELIMITERS, STANDARD_STREAM, Columns, read_text, suffix
 
-STANDARD_STREAM = "-"
-
-_DELIMITERS = {".tsv": "\t", ".tab": "\t"}
-# Looked for in the first line of other files, and the most frequent one taken; where there is none, it is white space.
-_GUESSED_DELIMITERS = ",;\t"
-# Cells of these texts are holes in a table, not the names of its columns. "Na", say, may be such a name.
-_MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
 # Rows that are turned into Python objects at a time on their way out.
 _ROWS_AT_ONCE = 1 << 14
 
@@ -37,15 +25,18 @@ class Table:
     Attributes
     ----------
     values : (n, d) ndarray
-        Finite real numbers.
+        Finite real numbers; NaN where a cell is missing.
     weights : (n,) ndarray or None
         The column of row weights, where one was asked for.
+    labels : (n,) ndarray or None
+        The column of labels, text or numbers, where one was asked for.
     names : tuple of d str, or None
         Names of the columns, where the file has them.
     """
 
     values: NDArray[Any]
     weights: NDArray[Any] | None
+    labels: NDArray[Any] | None
     names: tuple[str, ...] | None
 
 
@@ -57,9 +48,13 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     weights: str | None = None,
+    labels: str | None = None,
     delimiter: str | None = None,
     key: str | None = None,
+    names: Sequence[str] | None = None,
     n_features: int | None = None,
+    may_lack_labels: bool = False,
+    may_be_missing: bool = False,
 ) -> Table:
     r"""Read a table of numbers.
 
@@ -71,16 +66,23 @@ def read_table(
         skipped. The first line after them names the columns if a field of it is neither a number nor a missing value.
     columns : sequence of str, optional
         Columns to read: names, numbers from 0, or ranges of numbers such as "0-3". Others may hold any text. Without
-        them, all but that of the weights.
-    weights : str, optional
-        The column of row weights.
+        them, all but those of the weights and labels.
+    weights, labels : str, optional
+        The columns of row weights and of labels.
     delimiter : str, optional
         What separates fields, one character; " " is any white space. Without it: a tab in .tsv and .tab files,
         otherwise what the first line shows.
     key : str, optional
         Which array of an .npz file. Not needed if only one has two dimensions.
+    names : sequence of str, optional
+        The columns to read of a file that has names, where `columns` are not given.
     n_features : int, optional
-        The number of columns that there must be, weights not counted.
+        The number of columns that there must be, weights and labels not counted.
+    may_lack_labels : bool
+        Whether there may be no column of labels: none of that name, or in a file without names, `n_features` columns
+        in all.
+    may_be_missing : bool
+        Whether cells may be missing, which are NaN then.
 
     Returns
     -------
@@ -109,23 +111,28 @@ def read_table(
            [5.1, 3.2]])
     """
     name = "standard input" if source == STANDARD_STREAM else source
-    suffix = _suffix(source)
-    is_text = suffix not in (".npy", ".npz")
-    if key is not None and suffix != ".npz":
+    is_text = suffix(source) not in (".npy", ".npz")
+    if key is not None and suffix(source) != ".npz":
         raise ValueError(f"{name} is not an .npz file, so there is no array {key!r} to choose")
     if delimiter is not None:
         _check_delimiter(delimiter, name, is_text)
-
-    chosen = _Choice(name, columns, weights)
-    values, names = _read_text(source, chosen, delimiter) if is_text else (_read_numpy(source, chosen, key), None)
-    row_weights = None
+    chosen = Choice(name, columns, weights, labels, names, may_lack_labels, n_features)
+    if is_text:
+        found = read_text(source, chosen, delimiter, may_be_missing=may_be_missing)
+    else:
+        found = _read_numpy(source, chosen, key)
+    values, row_weights, found_names = found.numbers, None, found.names
     if weights is not None:
-        row_weights, values, names = values[:, -1], values[:, :-1], names and names[:-1]
+        row_weights, values, found_names = values[:, -1], values[:, :-1], found_names and found_names[:-1]
     try:
-        return Table(check_table(values, name=name, n_features=n_features), row_weights, names)
+        if may_be_missing:
+            table, _ = check_incomplete_table(values, name=name, n_features=n_features)
+        else:
+            table = check_table(values, name=name, n_features=n_features)
     except TypeError as error:
         # A dtype, which for a file is a matter of its content.
         raise ValueError(str(error)) from None
+    return Table(table, row_weights, found.labels, found_names)
 
 
 def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
@@ -135,60 +142,10 @@ def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
         raise ValueError(f"delimiter must be one character that is no part of a number, got {delimiter!r}")
 
 
-def _suffix(path: str) -> str:
-    return Path(path).suffix.lower()
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """Which columns of a table are wanted; its name for error messages."""
-
-    table: str
-    columns: Sequence[str] | None
-    weights: str | None
-
-    def positions(self, names: tuple[str, ...] | None, width: int) -> list[int]:
-        """Positions of the columns, that of the weights last, among `width`."""
-        last = [] if self.weights is None else self._find(self.weights, names, width)
-        if len(last) > 1:
-            raise ValueError(f"weights must be one column, got {self.weights!r}")
-        if self.columns is None:
-            chosen = [j for j in range(width) if j not in last]
-        else:
-            chosen = [j for column in self.columns for j in self._find(column, names, width)]
-        if not chosen:
-            raise ValueError(f"{self.table} has no column to use but that of the weights")
-        chosen += last
-        if twice := [j for j, count in Counter(chosen).items() if count > 1]:
-            raise ValueError(f"column {twice[0]} (from 0) of {self.table} is chosen twice")
-        return chosen
-
-    def _find(self, column: str, names: tuple[str, ...] | None, width: int) -> list[int]:
-        found = [j for j, name in enumerate(names or ()) if name == column]
-        if len(found) > 1:
-            raise ValueError(f"{self.table} has {len(found)} columns {column!r}; choose one by number")
-        if found:
-            return found
-        numbers = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", column)
-        if not numbers:
-            raise ValueError(f"{self.table} has no column {column!r}; {_available(names, width)}")
-        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-        if not first <= last < width:
-            raise ValueError(f"{self.table} has no column {column}; {_available(names, width)}")
-        return list(range(first, last + 1))
-
-
-def _available(names: tuple[str, ...] | None, width: int) -> str:
-    numbered = f"columns are numbered from 0 to {width - 1}"
-    if names is None:
-        return numbered
-    return f"{numbered} and named {', '.join(names[:20])}{', ...' if width > 20 else ''}"
-
-
 # ---- numpy's files ---------------------------------------------------------------------------------------------------
 
 
-def _read_numpy(source: str, chosen: _Choice, key: str | None) -> NDArray[Any]:
+def _read_numpy(source: str, chosen: Choice, key: str | None) -> Columns:
     arrays = _load(source, key)
     if isinstance(arrays, dict):
         candidates = {name: array for name, array in arrays.items() if key == name or (key is None and array.ndim == 2)}
@@ -203,17 +160,25 @@ def _read_numpy(source: str, chosen: _Choice, key: str | None) -> NDArray[Any]:
         array = array[:, None]
     if array.ndim != 2:
         raise ValueError(f"{source} holds an array of {array.ndim} dimensions; a table of rows and columns is needed")
-    if chosen.columns is None and chosen.weights is None:
-        return array
-    columns: NDArray[Any] = array[:, chosen.positions(None, array.shape[1])]
-    return columns
+    if chosen.is_whole:
+        return Columns(array, None, None)
+    places = chosen.places(None, array.shape[1])
+    labels = None if places.labels is None else _as_labels(array[:, places.labels])
+    return Columns(array[:, places.numbers], labels, None)
+
+
+def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers as such: a table of numbers has one type for all columns."""
+    if column.dtype.kind != "f" or not np.isfinite(column).all() or (column != np.rint(column)).any():
+        return column
+    return column.astype(np.int64)
 
 
 def _load(source: str, key: str | None) -> NDArray[Any] | dict[str, NDArray[Any]]:
     """The array of an .npy file; or the arrays of an .npz archive, if one is called `key` that one only."""
     with open(source, "rb") as file:
         try:
-            if _suffix(source) == ".npy":
+            if suffix(source) == ".npy":
                 mapped: NDArray[Any] = np.lib.format.open_memmap(source, mode="r")
                 return mapped
             archive = np.load(file, allow_pickle=False)
@@ -224,158 +189,7 @@ def _load(source: str, key: str | None) -> NDArray[Any] | dict[str, NDArray[Any]
             return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
         # A damaged file can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
-            raise ValueError(f"{source} cannot be read as {_suffix(source)} ({error})") from error
-
-
-# ---- text ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A table as text, and how it is laid out."""
-
-    name: str
-    open: Callable[[], TextIO]
-    delimiter: str | None  # None is white space
-    n_skipped: int  # lines before the first row
-    width: int
-    names: tuple[str, ...] | None
-
-    def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Numbers from 1 and fields of the lines with rows."""
-        with self.open() as stream:
-            yield from _records(islice(stream, self.n_skipped, None), self.delimiter, self.n_skipped)
-
-
-def _read_text(source: str, chosen: _Choice, delimiter: str | None) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """The chosen columns, (n, c) float64, and their names."""
-    try:
-        text = _layout(chosen.table, _opener(source), delimiter or _DELIMITERS.get(_suffix(source)))
-        positions = chosen.positions(text.names, text.width)
-        try:
-            values = _parse(text, positions)
-        except ValueError as error:
-            _raise_for_cell(text, positions, str(error))
-        if not np.isfinite(values).all():
-            _raise_for_cell(text, positions, "values are missing or infinite")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{chosen.table} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
-    except csv.Error as error:
-        raise ValueError(f"{chosen.table} is not a table in text form ({error})") from error
-    return values, text.names and tuple(text.names[j] for j in positions)
-
-
-def _opener(source: str) -> Callable[[], TextIO]:
-    """What opens the text anew for each reading; pipes, which cannot be read again, are kept in memory."""
-    if source != STANDARD_STREAM and Path(source).is_file():
-        return lambda: open(source, encoding="utf-8-sig")
-    if source != STANDARD_STREAM:
-        data = Path(source).read_bytes()
-    elif sys.stdin is None:
-        raise ValueError("standard input is closed")
-    else:
-        data = sys.stdin.buffer.read()
-    content = data.decode("utf-8-sig")
-    return lambda: io.StringIO(content, newline=None)
-
-
-def _layout(name: str, open_text: Callable[[], TextIO], delimiter: str | None) -> _Text:
-    """Look at the first lines: delimiter, header, number of columns."""
-    with open_text() as stream:
-        n_skipped, first = next(
-            ((i, line) for i, line in enumerate(stream) if line.strip() and not line.startswith("#")), (0, "")
-        )
-        delimiter = _guessed_delimiter(name, first) if delimiter is None else delimiter
-        delimiter = None if delimiter == " " else delimiter
-        records = _records(chain([first], stream), delimiter, n_skipped)
-        header_line, header = next(records, (0, []))
-        if header and all(_is_number(cell) or cell.strip() in _MISSING for cell in header):
-            return _Text(name, open_text, delimiter, n_skipped, len(header), None)
-        row_line, row = next(records, (0, []))
-    if not header:
-        raise ValueError(f"{name} holds no rows")
-    if not row:
-        raise ValueError(f"{name} holds no rows: line {header_line} is not all numbers, so it names the columns")
-    if len(row) != len(header):
-        raise ValueError(f"{name}, line {row_line}: the number of values is {len(row)}, expected {len(header)}")
-    return _Text(name, open_text, delimiter, header_line, len(header), tuple(cell.strip() for cell in header))
-
-
-def _guessed_delimiter(name: str, line: str) -> str:
-    unquoted = re.sub(r'"[^"]*"', "", line)
-    guess = max(_GUESSED_DELIMITERS, key=unquoted.count)
-    if guess in unquoted:
-        return guess
-    # The one column of a .csv file may have a name of several words.
-    return "," if _suffix(name) == ".csv" else " "
-
-
-def _records(lines: Iterable[str], delimiter: str | None, n_before: int) -> Iterator[tuple[int, list[str]]]:
-    """Numbers, from `n_before` + 1, and fields of the lines that are not empty."""
-    if delimiter is None:
-        lines = (" ".join(line.split()) for line in lines)
-    reader = csv.reader(lines, delimiter=delimiter or " ")
-    return ((n_before + reader.line_num, fields) for fields in reader if fields)
-
-
-def _parse(text: _Text, positions: Sequence[int]) -> NDArray[np.float64]:
-    """Numbers of some columns, (n, c)."""
-    with text.open() as stream:
-        read = np.loadtxt(
-            stream,
-            dtype=_record_dtype(positions, text.width),
-            comments=None,
-            delimiter=text.delimiter,
-            skiprows=text.n_skipped,
-            quotechar='"',
-            ndmin=1,
-        )
-    table: NDArray[np.float64] = read.view(np.float64).reshape(len(read), -1)
-    return table[:, : len(positions)]
-
-
-def _record_dtype(positions: Sequence[int], width: int) -> np.dtype[Any]:
-    """All columns of the text, so that ragged lines are noticed: the chosen ones side by side, the others behind them.
-
-    The others, which need not be numbers, are one character each, all in the same place.
-    """
-    places = {j: 8 * i for i, j in enumerate(positions)}
-    end = 8 * len(positions)
-    return np.dtype(
-        {
-            "names": [str(j) for j in range(width)],
-            "formats": [np.float64 if j in places else "U1" for j in range(width)],
-            "offsets": [places.get(j, end) for j in range(width)],
-            "itemsize": end if len(places) == width else end + 8,
-        }
-    )
-
-
-def _raise_for_cell(text: _Text, positions: Sequence[int], otherwise: str) -> NoReturn:
-    """Find the first cell that stands in the way, and name it."""
-    for line, fields in text.records():
-        if len(fields) != text.width:
-            raise ValueError(f"{text.name}, line {line}: the number of values is {len(fields)}, expected {text.width}")
-        for j in sorted(positions):
-            if not (_is_number(fields[j]) and math.isfinite(float(fields[j]))):
-                column = f"column {j} (from 0)" if text.names is None else f"column {text.names[j]!r}"
-                raise ValueError(f"{text.name}, line {line}, {column}: {_complaint(fields[j].strip())}")
-    raise ValueError(f"{text.name}: {otherwise}")
-
-
-def _is_number(cell: str) -> bool:
-    """Whether numpy reads the cell as a number; Python allows more."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return cell.isascii() and "_" not in cell
-
-
-def _complaint(cell: str) -> str:
-    if cell in _MISSING or cell.lower() == "nan":
-        return "the value is missing"
-    return f"{cell[:40]!r} is not a {'finite ' if _is_number(cell) else ''}number"
+            raise ValueError(f"{source} cannot be read as {suffix(source)} ({error})") from error
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -411,15 +225,15 @@ def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, he
     """
     if not isinstance(target, str):
         _write_text(target, columns, ",", header)
-    elif _suffix(target) == ".npy":
+    elif suffix(target) == ".npy":
         arrays = list(columns.values())
         with open(target, "wb") as file:
             np.save(file, arrays[0] if len(arrays) == 1 else np.column_stack(arrays), allow_pickle=False)
-    elif _suffix(target) == ".npz":
+    elif suffix(target) == ".npz":
         raise ValueError(f"{target}: tables are written as text (.csv, .tsv) or as .npy")
     else:
         with open(target, "w", encoding="utf-8", newline="") as stream:
-            _write_text(stream, columns, _DELIMITERS.get(_suffix(target), ","), header)
+            _write_text(stream, columns, DELIMITERS.get(suffix(target), ","), header)
 
 
 def _write_text(stream: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str, header: bool) -> None:

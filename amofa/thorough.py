@@ -9,9 +9,9 @@ import numpy as np
 
 from amofa._analyser import Solver
 from amofa.exact_em import Problem, Solution, exact_em
-from amofa.limits import LEAST_SHARE_OF_A_ROW, REFINEMENT, Limits
-from amofa.merges import merge_candidates
-from amofa.moves import merge_coincident
+from amofa.limits import REFINEMENT, Limits
+from amofa.merges import MergedPair, merge_candidates
+from amofa.moves import with_tied_noise, without_idle
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import Mask, layers, parts, split_masks
@@ -45,7 +45,12 @@ _REFINED = 1e-5
 
 
 def thorough_search(
-    samples: Samples, problem: Problem, limits: Limits, watch: Watch[Solution], sharing: Problem | None = None
+    samples: Samples,
+    problem: Problem,
+    limits: Limits,
+    watch: Watch[Solution],
+    sharing: Problem | None = None,
+    init: Parameters | None = None,
 ) -> Solution:
     """Grow by splits, merge, and so on until no move lowers the cost.
 
@@ -59,6 +64,8 @@ def thorough_search(
     sharing : Problem, optional
         With shared noise, where that of `problem` is each component's own. The search then goes on with the noise
         shared, if that costs no more at once, and the better of the two models is its result.
+    init : Parameters, optional
+        The mixture to start from, in place of one component. The result costs no more than it does as it is.
 
     Returns
     -------
@@ -66,8 +73,11 @@ def thorough_search(
         The model of smallest cost that meets `limits`.
     """
     own = _Search(samples, problem, limits, watch)
-    own.start()
-    own.move_on()
+    if init is None:
+        own.start()
+        own.move_on()
+    else:
+        own.move_on_from(init)
     shared = _Search(samples, sharing, limits, watch) if sharing else None
     if shared is None or not shared.share(own.current):
         own.refine()
@@ -116,12 +126,33 @@ class _Search:
         self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
         self.watch.see("start", -1, self.current, accepted=True)
 
+    def move_on_from(self, init: Parameters) -> None:
+        """From a mixture that is given, with as many components as there may be; what it costs as it is bounds all."""
+        given = exact_em(self.samples, init, self.problem, self.solver, 0)
+        self.watch.see("start", -1, given, accepted=True)
+        self.settle("start", init)
+        while self.current.n_components > self.most():
+            pair = merge_candidates(self.sample, self.current, self.problem)[0]
+            self.settle("merge", self.merged(pair), pair.first)
+        # There may be many to merge, each of which takes far less than to look for splits in between.
+        while self.merge():
+            pass
+        self.move_on()
+        if self.limits.met_by(given.parameters) and self.current.cost > given.cost + _LEAST_GAIN:
+            # It is where EM ends, since that does not lower the cost.
+            self.current = replace(given, converged=True)
+
+    def settle(self, action: str, start: Parameters, component: int = -1) -> None:
+        """Fit a mixture, without components that come to nothing on the way."""
+        self.current = self.fit(start, choose_at=(0,))
+        self.watch.see(action, component, self.current, accepted=True)
+        kept = without_idle(self.current.parameters, self.samples)
+        if kept is not self.current.parameters:
+            self.settle(action, kept, component)
+
     def share(self, found: Solution) -> bool:
         """Give the components of a model one noise; whether that costs no more, or more must be found than it has."""
-        components = found.parameters.components()
-        noise = np.exp(found.parameters.weights @ np.log(found.parameters.uniquenesses))
-        start = Parameters.from_components([c._replace(uniquenesses=noise) for c in components])
-        self.current = self.fit(start, choose_at=(0,))
+        self.current = self.fit(with_tied_noise(found.parameters, self.problem.noise), choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
         costs_no_more = bool(self.current.cost <= found.cost + _LEAST_GAIN)
         accepted = costs_no_more or not self.limits.met_by(found.parameters)
@@ -177,15 +208,19 @@ class _Search:
         for pair in merge_candidates(self.sample, self.current, self.problem)[:_MOST_TRIALS]:
             if pair.excess > _HOPELESS * self.samples.total_weight:
                 break
-            components = self.current.parameters.components()
-            kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
-            fit = self.fit(Parameters.from_components([*kept, pair.merged]), bar=self.bar())
+            fit = self.fit(self.merged(pair), bar=self.bar())
             accepted = bool(fit.cost < self.bar())
             self.watch.see("merge", pair.first, fit, accepted=accepted)
             if accepted:
                 self.current = fit
                 return True
         return False
+
+    def merged(self, pair: MergedPair) -> Parameters:
+        """The mixture with two components made one."""
+        components = self.current.parameters.components()
+        kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
+        return Parameters.from_components([*kept, pair.merged])
 
     def complete_factors(self, n_factors: tuple[int, ...]) -> None:
         """Give the components, the heaviest first, the numbers of factors that were asked for."""
@@ -224,9 +259,12 @@ class _Search:
 
     def room(self) -> int:
         """How many components there may be beyond those at hand."""
-        limits = self.limits
-        most = min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf)
-        return max(0, int(most) - self.current.n_components)
+        return max(0, self.most() - self.current.n_components)
+
+    def most(self) -> int:
+        """How many components there may be."""
+        n = int(self.samples.row_count)
+        return min(n, self.limits.most_components or n)
 
     def try_split(self, chosen: Sequence[int], *, forced: bool) -> bool:
         """Replace the chosen components by their children and run EM on all rows; keep what lowers the cost."""
@@ -248,9 +286,7 @@ class _Search:
 
     def holds(self, fit: Solution) -> bool:
         """Whether components that had to be made have rows and differ."""
-        parameters = fit.parameters
-        least = LEAST_SHARE_OF_A_ROW / self.samples.n_rows
-        return bool(parameters.weights.min() >= least) and merge_coincident(parameters) is parameters
+        return without_idle(fit.parameters, self.samples) is fit.parameters
 
     def local_splits(self) -> list[_Local]:
         """The best local split of each component; those of components that have not changed are known already."""

@@ -159,7 +159,7 @@ def in_order(make_worker: Callable[[], Callable[[Item], Result]], items: Sequenc
     >>> list(in_order(lambda: str, [1, 2, 3]))
     ['1', '2', '3']
     """
-    n = min(n_threads(), len(items))
+    n = min(n_threads(), len(items)) if len(items) > 1 else 1
     return map(make_worker(), items) if n < 2 else _Crew(make_worker, items, n).run()
 
 

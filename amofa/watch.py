@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Generic, Protocol, TypeVar
@@ -12,6 +13,9 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Parameters
 from amofa.results import make_step
 from amofa.samples import Samples
+
+# Says of each model that was looked at what it cost: INFO if the search went on from it, DEBUG otherwise.
+_logger = logging.getLogger("amofa")
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class Watch(Generic[Found]):
 
     Attributes
     ----------
+    show : callable or None
+        Called with each step, to show it.
     history : list of Step
     best : Found or None
         The model of smallest cost of those that meet the limits, of all as long as none does.
@@ -98,6 +104,7 @@ class Watch(Generic[Found]):
         model_of: Callable[[Parameters], MixtureOfFactorAnalyzers] = MixtureOfFactorAnalyzers._from_fit,
     ) -> None:
         self.samples, self.limits, self.callback, self.model_of = samples, limits, callback, model_of
+        self.show: Callable[[Step], None] | None = None
         self.history: list[Step] = []
         self.best: Found | None = None
 
@@ -119,9 +126,13 @@ class Watch(Generic[Found]):
             n_iter=outcome.n_iter if n_iter is None else n_iter,
             accepted=accepted,
         )
-        self.history.append(step)
+        # The model first: an interrupt may come at any moment, and wants it.
         if self.best is None or self.is_better(outcome, self.best):
             self.best = outcome
+        self.history.append(step)
+        _log(step)
+        if self.show is not None:
+            self.show(step)
         if self.callback is not None and self.callback(self.live(step, outcome.parameters)):
             raise SearchStopped
 
@@ -132,3 +143,12 @@ class Watch(Generic[Found]):
     def is_better(self, outcome: Found, best: Found) -> bool:
         met = self.limits.met_by(outcome.parameters)
         return (met and outcome.cost < best.cost) or not self.limits.met_by(best.parameters)
+
+
+def _log(step: Step) -> None:
+    level = logging.INFO if step.accepted else logging.DEBUG
+    if _logger.isEnabledFor(level):
+        verdict = "accepted" if step.accepted else "rejected"
+        action = step.action if step.component < 0 else f"{step.action} of component {step.component}"
+        factors = " ".join(map(str, step.n_factors))
+        _logger.log(level, "%s %s: factors %s, cost %.2f nats", action, verdict, factors, step.cost)

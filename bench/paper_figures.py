@@ -15,18 +15,17 @@ from paper_methods import CLUSTERING, METHODS
 from paper_results import ResultsFile
 
 import amofa
+import amofa.plot
 
 # To files, wherever there is no screen.
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 
 FloatArray = NDArray[np.float64]
-Model = amofa.MixtureOfFactorAnalyzers
 
-# Standard deviations from the mean that contours and segments are drawn at, as in the paper.
+# Standard deviations from the mean that segments are drawn to.
 DEVIATIONS = 2.0
 COLUMNS = 4
-DOTS = {"s": 3, "linewidths": 0}
 
 
 def draw(file: ResultsFile, experiments: Iterable[str], data: Path, out: Path) -> Iterator[Path]:
@@ -61,30 +60,11 @@ def saved(figure: Any, path: Path) -> Path:
     return path
 
 
-def ellipse(mean: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Points (2, 100) two standard deviations from a mean, around a Gaussian of two columns."""
-    angles = np.linspace(0, 2 * np.pi, 100)
-    circle = np.stack([np.cos(angles), np.sin(angles)])
-    return mean[:, None] + DEVIATIONS * np.linalg.cholesky(covariance) @ circle
-
-
-def add_contours(axes: Any, model: Model) -> None:
-    for k, mean in enumerate(model.means):
-        axes.plot(*ellipse(mean, model.covariance(k)), color="black", linewidth=1)
-
-
 def evolution(X: FloatArray, search: str) -> Any:
     """Every model that the search went on from, with what it costs; the title of the cheapest is bold."""
     steps: list[amofa.LiveStep] = []
     amofa.fit(X, search=search, callback=steps.append)
-    steps = [step for step in steps if step.accepted]
-    cheapest = min(steps, key=lambda step: step.cost)
-    figure, axes = panels(len(steps), 2.6)
-    for axis, step in zip(axes, steps, strict=True):
-        axis.scatter(*X.T, color="tab:gray", **DOTS)
-        add_contours(axis, step.model)
-        weight = "bold" if step is cheapest else "normal"
-        axis.set_title(f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight=weight)
+    figure = amofa.plot.snapshots(steps, X)[0].figure
     figure.suptitle(f"Example 1, search {search!r}: what each model costs, nats")
     return figure
 
@@ -121,11 +101,9 @@ def histograms(file: ResultsFile, name: str) -> Any:
 def sample_result(X: FloatArray, y: NDArray[np.integer]) -> Any:
     """Rows in the colours of their true components, and the mixture that is found."""
     model = amofa.fit(X)
-    figure, axes = plt.subplots(figsize=(6, 5), layout="constrained")
-    axes.scatter(*X.T, c=y, cmap="Set1", vmax=8, **DOTS)
-    add_contours(axes, model)
+    axes = amofa.plot.clusters(model, X, labels=y)
     axes.set_title(f"Example 2: {model.n_components} components, factors {model.n_factors.tolist()}")
-    return figure
+    return axes.figure
 
 
 def spiral(X: FloatArray) -> Any:

@@ -7,12 +7,12 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from classification import fit_classes
 from numpy.typing import ArrayLike, NDArray
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 import amofa
 from amofa.baselines import gaussian_per_class, imofa, ulfmm, vbmofa
+from amofa.classes import fit_classes
 
 FloatArray = NDArray[np.float64]
 Labels = NDArray[np.integer]
@@ -131,8 +131,8 @@ def one_by_one(fit: Fit, X: FloatArray, y: Labels, seed: int) -> list[Mixture]:
     return [fit(X[y == c], variances, seed) for c in range(int(y.max()) + 1)]
 
 
-def borrowing(X: FloatArray, y: Labels, seed: int) -> list[amofa.MixtureOfFactorAnalyzers]:
-    return fit_classes(X, y)
+def borrowing(X: FloatArray, y: Labels, seed: int) -> Sequence[Mixture]:
+    return fit_classes(X, y).models
 
 
 def single_gaussians(covariance: str, X: FloatArray, y: Labels, seed: int) -> Sequence[Mixture]:
@@ -170,7 +170,7 @@ METHODS: dict[str, Method] = {
     "amofa-paper": both("AMoFA, paper", fit_paper, '`amofa.fit(X, search="paper")`'),
     "amofa-classes": Method(
         "amofa, classes together",
-        "`fit_classes` of bench/classification.py: classes borrow covariance",
+        "`amofa.classes.fit_classes`: classes borrow covariance",
         None,
         borrowing,
     ),

@@ -186,7 +186,7 @@ cdef class Solver:
         memset(&problem, 0, sizeof(problem))
         problem.n_matrices, problem.prior_count = 1, prior_count
         problem.counts, problem.offsets = &count, offsets
-        problem.floor, problem.prior_scale = &floor[0], &prior_scale[0]
+        problem.floor, problem.prior_scale, problem.factors_alone = &floor[0], &prior_scale[0], True
         if self.most_rows < 0:
             problem.covariances = &moments[0, 0]
         else:
@@ -256,5 +256,5 @@ cdef class Solver:
         memset(&problem, 0, sizeof(problem))
         problem.n_matrices, problem.prior_count = K, prior_count
         problem.covariances, problem.counts, problem.offsets = covariances, counts, offsets
-        problem.floor, problem.prior_scale = floor, prior_scale
+        problem.floor, problem.prior_scale, problem.factors_alone = floor, prior_scale, True
         return search(&self.space, &problem, max_steps, tol, INFINITY, 0.0)

@@ -21,6 +21,7 @@ cdef enum:
 
 
 cdef class ExactIterationPart
+cdef class StepSpace
 
 
 cdef class ExactIteration:
@@ -57,7 +58,7 @@ cdef class ExactIteration:
 
     cdef const Py_ssize_t[::1] offsets
     cdef const double[::1] floor, prior_scale
-    cdef double[::1] parameters, prepared, scratch, work
+    cdef double[::1] parameters, prepared, scratch
     cdef readonly object soft_counts, means, covariances
     cdef double[::1] counts
     cdef double[:, ::1] first
@@ -70,7 +71,7 @@ cdef class ExactIteration:
     cdef Parameters values
     cdef Scratch block
     cdef Scatter sums
-    cdef Solver solver
+    cdef StepSpace space
     cdef list spare
 
     def __cinit__(
@@ -85,7 +86,7 @@ cdef class ExactIteration:
         int noise,
         bint with_entropy=False,
     ):
-        cdef Py_ssize_t d = floor.shape[0], K = offsets.shape[0] - 1, most = 0, k
+        cdef Py_ssize_t d = floor.shape[0], K = offsets.shape[0] - 1
         self.mixture = checked_mixture(prepared, offsets, d)
         check_parameters(&self.mixture, parameters)
         check_work(&self.mixture, scratch)
@@ -96,13 +97,7 @@ cdef class ExactIteration:
         self.prior_count, self.noise, self.with_entropy = prior_count, noise, with_entropy
         self.soft_counts, self.means, self.covariances = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
         self.counts, self.first, self.scatter = self.soft_counts, self.means, self.covariances
-        self.work = np.empty(d * d + d + eigen_work(d))
-        if noise == SHARED:
-            self.solver = Solver(d, K, offsets[K])
-        else:
-            for k in range(K):
-                most = max(most, offsets[k + 1] - offsets[k])
-            self.solver = Solver(d, 1, most)
+        self.space = None
         self.values = view_parameters(K, d, &parameters[0])
         self.block = view_scratch(&self.mixture, &scratch[0])
         self.sums.log_likelihood, self.sums.entropy = &self.log_likelihood, &self.entropy
@@ -216,14 +211,50 @@ cdef class ExactIteration:
         FloatingPointError
             If moments are not finite or a covariance is singular.
         """
-        cdef Py_ssize_t singular = 0
-        cdef bint finite
+        cdef Py_ssize_t k
+        cdef bint finite = True
+        if self.space is None:
+            self.space = self.step_space()
+        self.begin_step()
         with nogil:
-            finite = self.maximize_mixture(max_steps)
-            if finite:
-                singular = prepare_mixture(&self.values, &self.mixture)
+            for k in range(1 if self.noise == SHARED else self.mixture.n_components):
+                finite = finite and self.maximize_component(k, max_steps, self.space)
         if not finite:
             raise FloatingPointError("moments of a component are not finite")
+        self.end_step()
+
+    def begin_step(self):
+        """The M-step in pieces: the weights. `step` is then due for each component, and `end_step` after them."""
+        cdef Py_ssize_t k
+        cdef double total = 0.0
+        for k in range(self.mixture.n_components):
+            total += self.counts[k]
+        if not (total > 0.0 and isfinite(total)):
+            raise FloatingPointError("moments of a component are not finite")
+        for k in range(self.mixture.n_components):
+            self.values.weights[k] = self.counts[k] / total
+
+    def step_space(self):
+        """Work space for `step`, one for each thread."""
+        return StepSpace(self.offsets, self.mixture.n_features, self.noise)
+
+    def step(self, Py_ssize_t k, StepSpace space not None, Py_ssize_t max_steps=1):
+        """The M-step of component k; of all components for k = 0 where they share their uniquenesses."""
+        cdef bint finite
+        if not 0 <= k < self.mixture.n_components:
+            raise IndexError("there is no such component")
+        if not space.fits(self.offsets, self.mixture.n_features, self.noise):
+            raise ValueError("space was made for another iteration")
+        with nogil:
+            finite = self.maximize_component(k, max_steps, space)
+        if not finite:
+            raise FloatingPointError("moments of a component are not finite")
+
+    def end_step(self):
+        """Prepare the new mixture for the next E-step."""
+        cdef Py_ssize_t singular
+        with nogil:
+            singular = prepare_mixture(&self.values, &self.mixture)
         if singular:
             raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")
 
@@ -243,27 +274,23 @@ cdef class ExactIteration:
                     total += log_cosh(0.5 * log(self.values.uniquenesses[k * d + j] / scale))
         return self.prior_count * total
 
-    cdef bint maximize_mixture(self, Py_ssize_t max_steps) noexcept nogil:
-        cdef Py_ssize_t d = self.mixture.n_features, K = self.mixture.n_components, k
-        cdef double total = 0.0
-        for k in range(K):
-            total += self.counts[k]
-        if not (total > 0.0 and isfinite(total)):
-            return False
-        for k in range(K):
-            self.values.weights[k] = self.counts[k] / total
+    cdef bint maximize_component(self, Py_ssize_t k, Py_ssize_t max_steps, StepSpace space) noexcept nogil:
+        cdef Py_ssize_t d = self.mixture.n_features, K = self.mixture.n_components, j
+        for j in range(0 if self.noise == SHARED else k, K if self.noise == SHARED else k + 1):
             # A component without rows keeps its mean, loadings and uniquenesses.
-            if self.counts[k] > 0.0:
-                memcpy(self.values.means + k * d, self.sums.first + k * d, d * sizeof(double))
-                if self.noise == ISOTROPIC:
-                    if not self.maximize_isotropic(k):
-                        return False
-                elif self.noise == COMPONENT:
-                    if not self.maximize_group(k, k + 1, max_steps):
-                        return False
-        return self.noise != SHARED or self.maximize_group(0, K, max_steps)
+            if self.counts[j] > 0.0:
+                memcpy(self.values.means + j * d, self.sums.first + j * d, d * sizeof(double))
+        if self.noise == SHARED:
+            return self.maximize_group(0, K, max_steps, space.solver)
+        if not self.counts[k] > 0.0:
+            return True
+        if self.noise == ISOTROPIC:
+            return self.maximize_isotropic(k, &space.work[0])
+        return self.maximize_group(k, k + 1, max_steps, space.solver)
 
-    cdef bint maximize_group(self, Py_ssize_t first, Py_ssize_t last, Py_ssize_t max_steps) noexcept nogil:
+    cdef bint maximize_group(
+        self, Py_ssize_t first, Py_ssize_t last, Py_ssize_t max_steps, Solver solver
+    ) noexcept nogil:
         """Components first .. last - 1, which share their uniquenesses."""
         cdef Py_ssize_t d = self.mixture.n_features, j, k
         cdef double *noise = self.values.uniquenesses + first * d
@@ -274,23 +301,23 @@ cdef class ExactIteration:
             single[0], single[1] = 0, offsets[last] - offsets[first]
             offsets = single
         for j in range(d):
-            self.solver.space.here.log_noise[j] = log(max(noise[j], self.floor[j]))
-        cost = self.solver.minimize(
+            solver.space.here.log_noise[j] = log(max(noise[j], self.floor[j]))
+        cost = solver.minimize(
             last - first, self.sums.scatter + first * d * d, self.sums.soft_counts + first, offsets, &self.floor[0],
             self.prior_count, &self.prior_scale[0], max_steps, 0.0)
         if not isfinite(cost):
             return False
         for j in range(d):
-            noise[j] = max(exp(self.solver.space.here.log_noise[j]), self.floor[j])
+            noise[j] = max(exp(solver.space.here.log_noise[j]), self.floor[j])
         for k in range(first + 1, last):
             memcpy(self.values.uniquenesses + k * d, noise, d * sizeof(double))
-        set_loadings(&self.solver.space, last - first, offsets, self.values.loadings + self.offsets[first] * d)
+        set_loadings(&solver.space, last - first, offsets, self.values.loadings + self.offsets[first] * d)
         return True
 
-    cdef bint maximize_isotropic(self, Py_ssize_t k) noexcept nogil:
+    cdef bint maximize_isotropic(self, Py_ssize_t k, double *work) noexcept nogil:
         """One variance for all columns: the maximum is known (Tipping & Bishop 1999), with the prior, too."""
         cdef Py_ssize_t d = self.mixture.n_features, p = self.offsets[k + 1] - self.offsets[k], i, j, q, active
-        cdef double *a = &self.work[0]
+        cdef double *a = work
         cdef double *values = a + d * d
         cdef double n = self.sums.soft_counts[k], rest, variance, scale, floor
         cdef double *loadings = self.values.loadings + self.offsets[k] * d
@@ -322,6 +349,36 @@ cdef class ExactIteration:
             for j in range(d):
                 loadings[q * d + j] = scale * a[(d - 1 - q) * d + j]
         return True
+
+
+cdef class StepSpace:
+    """Work space of the M-step of one component at a time, or of all where they share their uniquenesses.
+
+    Parameters
+    ----------
+    offsets : (K + 1,) intp
+    n_features : int
+    noise : int
+        As for `ExactIteration`.
+    """
+
+    cdef const Py_ssize_t[::1] offsets
+    cdef Solver solver
+    cdef double[::1] work
+    cdef Py_ssize_t d
+    cdef int noise
+
+    def __cinit__(self, const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features, int noise):
+        cdef Py_ssize_t d = n_features, K = offsets.shape[0] - 1, most = 0, k
+        self.offsets, self.d, self.noise = offsets, d, noise
+        self.work = np.empty(d * d + d + eigen_work(d))
+        for k in range(K):
+            most = max(most, offsets[k + 1] - offsets[k])
+        self.solver = Solver(d, K, offsets[K]) if noise == SHARED else Solver(d, 1, most)
+
+    cdef bint fits(self, const Py_ssize_t[::1] offsets, Py_ssize_t d, int noise) noexcept nogil:
+        return self.offsets.shape[0] == offsets.shape[0] and &self.offsets[0] == &offsets[0] and (
+            self.d == d and self.noise == noise)
 
 
 cdef class ExactIterationPart:

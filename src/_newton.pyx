@@ -7,7 +7,9 @@ Psi is searched (Joreskog 1967, Psychometrika 32:443; Lawley & Maxwell 1971), ea
 from libc.math cimport INFINITY, NAN, exp, isfinite, log, sqrt, tanh
 from libc.string cimport memcpy, memset
 
-from amofa._blas cimport cholesky_lower, eigen, eigen_work, gemm, solve_lower, syrk_lower
+from amofa._blas cimport (
+    LEADING_FROM, LEADING_SHARE, cholesky_lower, eigen, eigen_work, eigenvalues, gemm, leading_eigen, solve_lower,
+    syrk_lower)
 
 # The largest step in the logarithm of a uniqueness.
 cdef double LONGEST_STEP = 2.0
@@ -96,6 +98,7 @@ cdef Py_ssize_t paying_factors(Space *space, const Problem *problem, Py_ssize_t 
     """How many more factors save most with the uniquenesses as they are, 1 where none does; 0 if none is left."""
     cdef Py_ssize_t best = 0, j
     cdef double gain = 0.0, saved, most = 0.0, value
+    complete_values(space, problem, q)
     if space.here.values[q] <= 1.0:
         return 0
     for j in range(q, prices.most):
@@ -105,6 +108,26 @@ cdef Py_ssize_t paying_factors(Space *space, const Problem *problem, Py_ssize_t 
         if saved > most:
             best, most = j + 1 - q, saved
     return max(1, best)
+
+
+cdef void complete_values(Space *space, const Problem *problem, Py_ssize_t q) noexcept nogil:
+    """All eigenvalues here, where those of the q factors alone have been computed."""
+    cdef Py_ssize_t d = space.d, i
+    if not is_partial(space, problem, q):
+        return
+    for i in range(d):
+        space.raw[i] = exp(-0.5 * space.here.log_noise[i])
+    whiten_matrix(space, problem, 0, space.step, False)
+    if eigenvalues(d, space.whitened, d, space.spectrum, space.work):
+        return
+    for i in range(q, d):
+        space.here.values[i] = space.spectrum[d - 1 - i]
+
+
+cdef bint is_partial(Space *space, const Problem *problem, Py_ssize_t p) noexcept nogil:
+    """Whether of a matrix with p factors their eigenvalues alone are computed."""
+    return (problem.factors_alone and problem.row_offsets == NULL
+            and (p == 0 or (space.d >= LEADING_FROM and LEADING_SHARE * p <= space.d)))
 
 
 cdef bint try_number(
@@ -199,7 +222,9 @@ cdef void evaluate(Space *space, const Problem *problem, Point *point) noexcept 
     for k in range(problem.n_matrices):
         half = 0.5 * problem.counts[k]
         if problem.row_offsets == NULL:
-            trace = whiten_matrix(space, problem, k, point.gradient)
+            trace = whiten_matrix(
+                space, problem, k, point.gradient,
+                problem.factors_alone and problem.offsets[k + 1] == problem.offsets[k])
         else:
             trace = whiten_panel(space, problem, k, point.gradient)
         if not decompose(space, problem, k, point):
@@ -219,8 +244,10 @@ cdef void evaluate(Space *space, const Problem *problem, Point *point) noexcept 
             point.gradient[j] += 0.5 * problem.prior_count * tanh(value)
 
 
-cdef double whiten_matrix(Space *space, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil:
-    """Psi^-1/2 S Psi^-1/2, its upper triangle, and what it adds to the gradient. Returns its trace.
+cdef double whiten_matrix(
+    Space *space, const Problem *problem, Py_ssize_t k, double *gradient, bint diagonal,
+) noexcept nogil:
+    """Psi^-1/2 S Psi^-1/2, its upper triangle or diagonal, and what it adds to the gradient. Returns its trace.
 
     The gradient is n/2 (modelled - sample variance) / psi; the factors' part is added later.
     """
@@ -230,7 +257,7 @@ cdef double whiten_matrix(Space *space, const Problem *problem, Py_ssize_t k, do
     cdef double *a = space.whitened
     cdef double half = 0.5 * problem.counts[k], trace = 0.0
     for i in range(d):
-        for j in range(i, d):
+        for j in range(i, i + 1 if diagonal else d):
             a[i * d + j] = s[i * d + j] * inverse[i] * inverse[j]
         trace += a[i * d + i]
         gradient[i] += half * (1.0 - a[i * d + i])
@@ -266,27 +293,54 @@ cdef double whiten_panel(Space *space, const Problem *problem, Py_ssize_t k, dou
 cdef bint decompose(Space *space, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil:
     """Eigenvalues, falling, and leading eigenvectors of the whitened covariance k. False where they are not finite.
 
-    Of a panel only the eigenvectors whose eigenvalues are above 1 are made: the others are not used.
+    Only the eigenvectors whose eigenvalues are above 1 are used. Of few factors, or none, others are not made.
     """
-    cdef Py_ssize_t d = space.d, n = d, i, q, p
-    cdef double *values = point.values + k * d
-    cdef double *vectors = point.vectors + problem.offsets[k] * d
-    cdef double *target = vectors
+    cdef Py_ssize_t d = space.d, p = min(problem.offsets[k + 1] - problem.offsets[k], d)
     if problem.row_offsets != NULL:
-        n, target = problem.row_offsets[k + 1] - problem.row_offsets[k], space.work
-    # Row-major upper is column-major lower.
+        return decompose_panel(space, problem, k, point)
+    if is_partial(space, problem, p):
+        return p == 0 or decompose_leading(space, problem, k, p, point)
+    if eigen(d, space.whitened, d, space.spectrum, space.work):
+        return False
+    return keep(space, problem, k, d, d, space.whitened, point, point.vectors + problem.offsets[k] * d)
+
+
+cdef bint decompose_leading(
+    Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t p, Point *point,
+) noexcept nogil:
+    if leading_eigen(space.d, p, space.whitened, space.d, space.spectrum, space.hessian, space.work):
+        return False
+    return keep(space, problem, k, space.d, p, space.hessian, point, point.vectors + problem.offsets[k] * space.d)
+
+
+cdef bint decompose_panel(Space *space, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil:
+    cdef Py_ssize_t n = problem.row_offsets[k + 1] - problem.row_offsets[k], p
     if eigen(n, space.whitened, n, space.spectrum, space.work):
         return False
-    for i in range(d):
-        values[i] = space.spectrum[n - 1 - i] if i < n else 0.0
-    # Not finite where a covariance is not: without factors nothing else looks at what is off its diagonal.
-    if not isfinite(values[0]):
+    if not keep(space, problem, k, n, n, space.whitened, point, space.work):
         return False
     p = n_active(space, point, problem.offsets, k)
-    for q in range(p):
-        memcpy(target + q * n, space.whitened + (n - 1 - q) * n, n * sizeof(double))
-    if problem.row_offsets != NULL and p:
-        panel_vectors(space, problem, k, p, values, vectors)
+    if p:
+        panel_vectors(space, problem, k, p, point.values + k * space.d, point.vectors + problem.offsets[k] * space.d)
+    return True
+
+
+cdef bint keep(
+    Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t n, Py_ssize_t m, const double *vectors, Point *point,
+    double *target,
+) noexcept nogil:
+    """Put m eigenvalues of ``spectrum``, rising, into the point, and active vectors of length n where they belong.
+
+    False where a covariance is not finite: without factors nothing else looks at what is off its diagonal.
+    """
+    cdef Py_ssize_t d = space.d, i, q
+    cdef double *values = point.values + k * d
+    for i in range(d):
+        values[i] = space.spectrum[m - 1 - i] if i < m else 0.0
+    if not isfinite(values[0]):
+        return False
+    for q in range(n_active(space, point, problem.offsets, k)):
+        memcpy(target + q * n, vectors + (m - 1 - q) * n, n * sizeof(double))
     return True
 
 
@@ -311,6 +365,14 @@ cdef Py_ssize_t n_active(Space *space, const Point *point, const Py_ssize_t *off
     return p
 
 
+cdef bint any_active(Space *space, const Problem *problem) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(problem.n_matrices):
+        if n_active(space, &space.here, problem.offsets, k):
+            return True
+    return False
+
+
 # ---- one step --------------------------------------------------------------------------------------------------------
 
 cdef double newton_step(Space *space, const Problem *problem) noexcept nogil:
@@ -323,7 +385,8 @@ cdef double newton_step(Space *space, const Problem *problem) noexcept nogil:
         for j in range(space.d):
             value = tanh(0.5 * (point.log_noise[j] - log(problem.prior_scale[j])))
             space.curvature[j] = 0.25 * problem.prior_count * (1.0 - value * value)
-    if problem.row_offsets == NULL:
+    # Without factors the Hessian is diagonal.
+    if problem.row_offsets == NULL and any_active(space, problem):
         dense_step(space, problem)
     else:
         diagonal_step(space, problem)

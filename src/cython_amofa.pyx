@@ -335,7 +335,7 @@ cdef int begin_analysis(
     memset(&analysis.problem, 0, sizeof(Problem))
     analysis.problem.n_matrices, analysis.problem.covariances = 1, work
     analysis.problem.counts, analysis.problem.offsets = &analysis.count, analysis.offsets
-    analysis.problem.floor = floor
+    analysis.problem.floor, analysis.problem.factors_alone = floor, True
     analysis.space = view_space(d, 1, most_factors, -1, work + d * d)
     start_from(&analysis.space, &analysis.problem, uniquenesses)
     return 0

@@ -1,6 +1,7 @@
 """Fixtures for all tests. AMOFA_TEST_SEEDS=20 runs every test that draws random numbers with 20 seeds."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -37,3 +38,11 @@ def random_mixture():
 def random_rows():
     """The function random_rows(rng, parameters, n): rows (n, d) drawn from a mixture."""
     return reference.random_rows
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_left():
+    """Figures that a test opened are closed after it."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

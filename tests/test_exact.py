@@ -56,6 +56,44 @@ def expect(iteration, x, weights=None):
     iteration.finish()
 
 
+@pytest.mark.parametrize("noise", ["component", "isotropic"])
+def test_a_step_in_pieces_is_the_step(rng, noise):
+    mixture = tied(random_mixture(rng, 3, 5, [0, 2, 1]), noise)
+    x = random_rows(rng, mixture, 300)
+    whole, pieces = mixture.copy(), mixture.copy()
+    first, second = bind(whole, noise=noise), bind(pieces, noise=noise)
+    for iteration in (first, second):
+        expect(iteration, x)
+    first.maximize()
+    second.begin_step()
+    spaces = second.step_space(), second.step_space()
+    for k in (2, 0, 1):
+        second.step(k, spaces[k % 2])
+    second.end_step()
+    np.testing.assert_array_equal(pieces.buffer, whole.buffer)
+    expect(first, x)
+    expect(second, x)
+    assert first.log_likelihood == second.log_likelihood
+    with pytest.raises(ValueError, match="another iteration"):
+        second.step(0, first.step_space())
+    with pytest.raises(IndexError):
+        second.step(3, spaces[0])
+
+
+def test_a_step_with_shared_noise_is_one_piece(rng):
+    mixture = tied(random_mixture(rng, 3, 5, [0, 2, 1]), "shared")
+    x = random_rows(rng, mixture, 300)
+    whole, pieces = mixture.copy(), mixture.copy()
+    first, second = bind(whole, noise="shared"), bind(pieces, noise="shared")
+    for iteration in (first, second):
+        expect(iteration, x)
+    first.maximize()
+    second.begin_step()
+    second.step(0, second.step_space())
+    second.end_step()
+    np.testing.assert_array_equal(pieces.buffer, whole.buffer)
+
+
 # ---- moments ---------------------------------------------------------------------------------------------------------
 
 

@@ -149,7 +149,7 @@ OTHER_OPTIONS = [
     ("sample_weight", -np.ones(30), ValueError, "sample_weight must be finite and not negative, got -1.0 in row 0"),
     ("sample_weight", [1.0] * 29 + [np.nan], ValueError, "sample_weight must be .*, got nan in row 29"),
     ("sample_weight", [np.inf] + [1.0] * 29, ValueError, "sample_weight must be .*, got inf in row 0"),
-    ("sample_weight", np.zeros(30), ValueError, "sample_weight is 0 in every row; at least one row must count"),
+    ("sample_weight", np.zeros(30), ValueError, "sample_weight is zero in every row; at least one row must count"),
     ("sample_weight", np.full(30, 1e307), ValueError, "sample_weight "),  # their sum is not finite
     ("sample_weight", ["a"] * 30, TypeError, "sample_weight must hold real numbers"),
     ("sample_weight", np.full(30, 1 + 1j), TypeError, "sample_weight must hold real numbers"),

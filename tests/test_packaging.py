@@ -41,9 +41,21 @@ FLOORS = (
         "criterion",
         "frames",
         "history",
+        "table_columns",
     ),
-    ("parameters",),
-    ("analyser", "arguments", "baselines._gaussian", "handle", "limits", "metrics", "samples", "summary", "validation"),
+    ("parameters", "table_text"),
+    (
+        "analyser",
+        "arguments",
+        "baselines._gaussian",
+        "handle",
+        "limits",
+        "metrics",
+        "repeats",
+        "samples",
+        "summary",
+        "validation",
+    ),
     ("conditional", "frozen"),
     (
         "baselines._componentwise",
@@ -52,16 +64,21 @@ FLOORS = (
         "coordinates",
         "em",
         "mixture",
+        "progress",
         "results",
         "panel",
         "tables",
     ),
-    ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "starts", "watch"),
-    ("baselines._births", "baselines.imofa", "baselines.mfa", "merges", "search"),
-    ("baselines.vbmofa", "thorough"),
-    ("fitting",),
-    ("baselines",),
-    ("__init__", "demo"),
+    ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "pooling", "starts", "watch"),
+    ("baselines._births", "baselines.imofa", "baselines.mfa", "initial", "merges", "plot._axes", "search"),
+    ("baselines.vbmofa", "plot._plane", "thorough"),
+    ("fitting", "plot._rows"),
+    ("baselines", "classes", "plot._search", "sklearn._options"),
+    ("__init__", "demo", "plot._structure", "sklearn._classifier", "sklearn._mixture", "sklearn._regressor"),
+    ("plot", "sklearn"),
+    ("cli._files", "cli._options", "cli._output"),
+    ("cli._models", "cli._pictures", "cli._rows"),
+    ("cli._main",),
     ("cli",),
     ("__main__",),
 )
@@ -154,7 +171,8 @@ def test_import_loads_no_optional_package(tmp_path):
     )
     loaded = set(result.stdout.split())
     assert {"amofa", "numpy", "scipy"} <= loaded
-    assert loaded.isdisjoint({"sklearn", "matplotlib", "pandas", "polars", "pyarrow", "joblib", "hypothesis", "pytest"})
+    optional = {"sklearn", "matplotlib", "rich", "pandas", "polars", "pyarrow", "joblib", "hypothesis", "pytest"}
+    assert loaded.isdisjoint(optional)
 
 
 # ---- the build's lists -----------------------------------------------------------------------------------------------
@@ -175,9 +193,11 @@ def test_build_installs_every_python_file():
     assert {name for name in names if name.endswith((".py", ".pyi"))} - wanted == {"_version.py"}
 
 
-def test_build_installs_every_python_file_of_the_baselines():
-    wanted = {p.name for p in (ROOT / "amofa/baselines").glob("*.py")}
-    assert {name for name in listed("amofa/baselines/meson.build") if name.endswith(".py")} == wanted
+@pytest.mark.parametrize("folder", ["baselines", "cli", "plot", "sklearn"])
+def test_build_installs_every_python_file_of_a_folder(folder):
+    names = listed(f"amofa/{folder}/meson.build")
+    wanted = {p.name for p in (ROOT / "amofa" / folder).glob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == wanted
 
 
 def test_build_compiles_every_cython_file():

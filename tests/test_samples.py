@@ -170,7 +170,7 @@ def test_weights_of_any_layout_reach_the_kernels(rng, weights):
         ([1, -1, 2], ValueError, r"finite and not negative, got -1.0 in row 1 \(from 0\)"),
         ([1, 2, np.nan], ValueError, r"finite and not negative, got nan in row 2 \(from 0\)"),
         ([np.inf, 2, 1], ValueError, r"finite and not negative, got inf in row 0 \(from 0\)"),
-        ([0, 0, 0], ValueError, "sample_weight is 0 in every row"),
+        ([0, 0, 0], ValueError, "sample_weight is zero in every row"),
     ],
 )
 def test_wrong_weights_are_refused(weights, error, message):

@@ -404,3 +404,82 @@ def test_members_of_an_archive_that_are_no_arrays(tmp_path):
         archive.writestr("X.npy", b"garbage")
     with pytest.raises(ValueError, match=r"archive\.npz"):
         read_table(str(path))
+
+
+# ---- labels, missing cells, columns by the names of a model ----------------------------------------------------------
+
+
+def test_labels_are_text(file):
+    source = file("x.csv", "a,kind,b\n1, big ,2\n3,12,4\n")
+    table = read_table(source, labels="kind")
+    assert table.labels.tolist() == ["big", "12"]
+    assert table.values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert table.names == ("a", "b")
+    table = read_table(source, columns=["b"], weights="a", labels="1")
+    assert (table.values.tolist(), table.weights.tolist(), table.names) == ([[2.0], [4.0]], [1.0, 3.0], ("b",))
+    assert table.labels.tolist() == ["big", "12"]
+
+
+def test_labels_in_numpys_files_are_numbers(tmp_path):
+    source = str(tmp_path / "x.npy")
+    np.save(source, [[1.5, 0.0], [2.5, 7.0]])
+    table = read_table(source, labels="1")
+    assert table.labels.tolist() == [0, 7]
+    assert table.labels.dtype.kind == "i"
+    assert table.values.tolist() == [[1.5], [2.5]]
+    assert read_table(source, labels="0").labels.tolist() == [1.5, 2.5]
+
+
+def test_labels_that_may_be_lacking(file):
+    named, plain = file("x.csv", "a,b\n1,2\n"), file("y.csv", "1,2\n")
+    for source, labels in ((named, "kind"), (plain, "1"), (plain, "2")):
+        table = read_table(source, labels=labels, may_lack_labels=True, n_features=2)
+        assert (table.labels, table.values.tolist()) == (None, [[1.0, 2.0]])
+    assert read_table(plain, labels="1", may_lack_labels=True, n_features=1).labels.tolist() == ["2"]
+    assert read_table(named, labels="b", may_lack_labels=True, n_features=1).labels.tolist() == ["2"]
+
+
+def test_refusals_of_labels(file):
+    source = file("x.csv", "a,b\n1,2\n")
+    assert refusal(source, labels="c") == "FILE has no column 'c'; columns are numbered from 0 to 1 and named a, b"
+    assert refusal(source, labels="0-1") == "labels must be one column, got '0-1'"
+    assert refusal(source, labels="a", columns=["0"]) == "column 0 (from 0) of FILE is chosen twice"
+    assert refusal(source, labels="a", weights="a").startswith("column 0 (from 0) of FILE is chosen twice")
+    assert refusal(file("y.csv", "a\n1\n"), labels="a") == "FILE has no column to use but that of the labels"
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "nan", "NaN", " ? ", "null"])
+def test_cells_that_may_be_missing(file, cell):
+    source = file("x.csv", f"a,b,c\n1,2,x\n3,{cell},y\n4,5,\n")
+    values = read_table(source, columns=["a", "b"], may_be_missing=True).values
+    np.testing.assert_array_equal(values, [[1, 2], [3, np.nan], [4, 5]])
+    assert refusal(source, columns=["a", "b"]) == "FILE, line 3, column 'b': the value is missing"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,\n3,x\n", "FILE, line 3, column 'b': 'x' is not a number"),
+        ("a,b\n1,\n3,inf\n", "FILE, line 3, column 'b': 'inf' is not a finite number"),
+        ("a,b\n1,2\n3,inf\n", "FILE, line 3, column 'b': 'inf' is not a finite number"),
+        ("a,b\n1,\n3\n", "FILE, line 3: the number of values is 1, expected 2"),
+    ],
+)
+def test_what_is_wrong_is_so_beside_missing_cells(file, content, message):
+    assert refusal(file("x.csv", content), may_be_missing=True) == message
+
+
+def test_missing_cells_in_numpys_files(tmp_path):
+    source = str(tmp_path / "x.npy")
+    np.save(source, [[1.0, np.nan]])
+    np.testing.assert_array_equal(read_table(source, may_be_missing=True).values, [[1.0, np.nan]])
+
+
+def test_columns_by_names(file):
+    """Where the file has names, and no columns are asked for."""
+    source = file("x.csv", "c,kind,a,b\n1,x,2,3\n")
+    table = read_table(source, names=("a", "b", "c"))
+    assert (table.values.tolist(), table.names) == ([[2.0, 3.0, 1.0]], ("a", "b", "c"))
+    assert read_table(source, names=("a", "b"), columns=["c"]).names == ("c",)
+    assert read_table(file("y.csv", "1,2\n"), names=("a", "b")).values.tolist() == [[1.0, 2.0]]
+    assert refusal(source, names=("a", "z")).startswith("FILE has no column 'z'; columns are numbered")

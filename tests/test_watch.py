@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import signal
+import threading
+import time
 from dataclasses import fields
 
 import datasets
@@ -10,6 +14,7 @@ import pytest
 
 import amofa
 from amofa.history import Step
+from amofa.samples import Samples
 
 SEARCHES = ["thorough", "paper"]
 
@@ -102,6 +107,63 @@ def test_an_interrupt_before_the_first_model_is_what_it_is(x, monkeypatch):
     assert not isinstance(caught.value, amofa.FitInterrupted)
 
 
+def passes_of(monkeypatch, interrupt_at=None):
+    """A list that grows with every pass over rows, whichever it is; one of them is interrupted."""
+    passes = []
+    chunks = Samples._passing_chunks
+
+    def counted(self):
+        passes.append(self.n_rows)
+        if len(passes) == interrupt_at:
+            raise KeyboardInterrupt
+        return chunks(self)
+
+    monkeypatch.setattr(Samples, "_passing_chunks", counted)
+    return passes
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_an_interrupt_in_any_pass(rng, monkeypatch, search):
+    """First EM, local fits, moments, the last look at the chosen model: each leaves the best model seen by then."""
+    X = datasets.example_1(rng)[0][::3]
+    with monkeypatch.context() as patch:
+        passes = passes_of(patch)
+        seen = []
+        amofa.fit(X, search=search, callback=lambda step: seen.append((len(passes), step.cost)))
+    first = seen[0][0]
+    numbers = {1, first, first + 1, *np.linspace(first, len(passes), 12).astype(int).tolist()}
+    for number in numbers:
+        with monkeypatch.context() as patch:
+            passes_of(patch, number)
+            with pytest.raises(KeyboardInterrupt) as caught:
+                amofa.fit(X, search=search)
+        told = [cost for at, cost in seen if at < number]
+        assert isinstance(caught.value, amofa.FitInterrupted) == bool(told), number
+        if told:
+            model = caught.value.model
+            assert [step.cost for step in model.history] == told
+            best = min(model.history, key=lambda step: step.cost)
+            assert model.log_likelihood == pytest.approx(best.log_likelihood, rel=1e-9)
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.2, 0.5])
+def test_a_signal_ends_a_fit_soon(rng, delay):
+    """A real SIGINT at whatever moment: the fit ends within a moment, with a model or before there was one."""
+    X = rng.standard_normal((20_000, 40)) @ rng.standard_normal((40, 40))
+    X[:7000] += 3
+    timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    start = time.perf_counter()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            amofa.fit(X)
+    finally:
+        timer.cancel()
+    assert time.perf_counter() - start < delay + 5
+    if isinstance(caught.value, amofa.FitInterrupted):
+        assert caught.value.model.n_features == 40
+
+
 def test_errors_of_the_callback_reach_the_caller(x):
     def callback(step):
         raise RuntimeError("mine")
@@ -113,6 +175,8 @@ def test_errors_of_the_callback_reach_the_caller(x):
 @pytest.mark.parametrize(
     ("name", "value", "error", "message"),
     [
+        ("progress", 1, TypeError, "progress must be True or False, got 1"),
+        ("progress", "bar", TypeError, "progress must be True or False, got 'bar'"),
         ("callback", 3, TypeError, "callback must be a function of a step, got 3"),
         ("on_interrupt", "keep", ValueError, "on_interrupt must be one of 'raise', 'return', got 'keep'"),
     ],
@@ -120,3 +184,31 @@ def test_errors_of_the_callback_reach_the_caller(x):
 def test_options_that_are_refused(x, name, value, error, message):
     with pytest.raises(error, match=message):
         amofa.fit(x, **{name: value})
+
+
+# ---- logging ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_every_step_is_logged(x, caplog, search):
+    caplog.set_level(logging.DEBUG, logger="amofa")
+    model = amofa.fit(x, search=search)
+    assert [record.name for record in caplog.records] == ["amofa"] * len(model.history)
+    for record, step in zip(caplog.records, model.history, strict=True):
+        assert record.levelno == (logging.INFO if step.accepted else logging.DEBUG)
+        message = record.getMessage()
+        assert message.startswith(step.action)
+        assert ("accepted" if step.accepted else "rejected") in message
+        assert f"cost {step.cost:.2f} nats" in message
+        assert f"factors {' '.join(map(str, step.n_factors))}," in message
+
+
+def test_rejected_steps_are_for_debugging(x, caplog):
+    caplog.set_level(logging.INFO, logger="amofa")
+    model = amofa.fit(x)
+    assert len(caplog.records) == sum(step.accepted for step in model.history) < len(model.history)
+
+
+def test_nothing_is_written_unasked(x, capfd):
+    amofa.fit(x)
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,354 @@
+"""Classification by one mixture of factor analysers for each class; classes borrow covariance from one another.
+
+Classes are to be told apart, not counted, so components and factors are chosen by AIC, which estimates how well the
+next rows are predicted. The density of a class is that of one factor analyser, of a mixture, or a mean of both, which
+is a mixture, too. Every covariance is drawn towards the mean covariance of the components of all classes, as if so many
+rows of it had been seen: the posterior mean under a conjugate prior. How many rows, and which of the three, is
+estimated by cross-validation.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from amofa.arguments import check_noise_floor, check_not_negative, check_whole_number
+from amofa.coordinates import Coordinates, floor_variances
+from amofa.fitting import fit
+from amofa.frames import column_names
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import FloatArray
+from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
+from amofa.repeats import merge_repeats
+from amofa.results import warn_of_constant_columns, without_warnings
+from amofa.samples import Samples, check_table, check_weights
+from amofa.warnings import AmofaWarning
+
+# Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
+# class that is narrow by accident takes no rows of others.
+NOISE_FLOOR = 0.06
+# Parts of every class that are held out in turn, and the most different rows of a class that take part.
+PARTS = 3
+MOST_ROWS = 1000
+# Marks of rows beside the numbers of their parts: in no training set but the whole, or in all.
+_LEFT_OUT, _ALWAYS = -1, -2
+
+Labels = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Split = tuple[ArrayLike, ArrayLike]
+
+
+class Table(NamedTuple):
+    """The rows of a class, their weights, and the smallest uniqueness of each column."""
+
+    X: NDArray[Any]
+    weights: FloatArray | None
+    floor: FloatArray
+
+
+Apply = Callable[[Callable[[Table], ClassFit], Iterable[Table]], Iterable[ClassFit]]
+
+
+@dataclass(frozen=True)
+class ClassMixtures:
+    """What `fit_classes` finds.
+
+    Attributes
+    ----------
+    models : tuple of MixtureOfFactorAnalyzers
+        The density of each class.
+    log_priors : (C,) float64
+        Logarithms of the classes' probabilities.
+    pooling : Pooling
+        How the models were made of the fits.
+    fits : tuple of ClassFit
+        What was found in the rows of each class alone.
+    """
+
+    models: tuple[MixtureOfFactorAnalyzers, ...]
+    log_priors: FloatArray
+    pooling: Pooling
+    fits: tuple[ClassFit, ...]
+
+    def log_posteriors(self, X: ArrayLike) -> FloatArray:
+        """Logarithms of the classes' probabilities given a row, nats; they never underflow.
+
+        Parameters
+        ----------
+        X : (n, d) array-like
+
+        Returns
+        -------
+        (n, C) float64
+            Of a row so far away that every density is zero even in logarithms, the logarithms of the priors.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If X is not a finite real table of d columns.
+        """
+        relative = log_densities(self.models, X)
+        best = relative.max(axis=1, keepdims=True)
+        relative -= np.where(best > -np.inf, best, 0.0)
+        relative[best[:, 0] == -np.inf] = 0.0
+        relative += self.log_priors
+        return np.asarray(relative - logsumexp(relative, axis=1, keepdims=True))
+
+    def predict(self, X: ArrayLike) -> Labels:
+        """The most probable class of every row, (n,) intp."""
+        return np.asarray(self.log_posteriors(X).argmax(axis=1))
+
+
+def fit_classes(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    priors: str | ArrayLike = "uniform",
+    noise_floor: float | ArrayLike = NOISE_FLOOR,
+    pooled_rows: float | None = None,
+    single_weight: float | None = None,
+    cv: int | Iterable[Split] = PARTS,
+    apply: Apply = map,
+    criterion: str = "aic",
+    **options: Any,
+) -> ClassMixtures:
+    """Fit a mixture to the rows of each class 0, 1, ..., C - 1.
+
+    Parameters
+    ----------
+    X : (n, d) array-like
+        Finite real numbers; of a frame, the models keep the names of columns.
+    y : (n,) array-like of int
+        The class of each row. Every class needs a row of positive weight.
+    sample_weight : (n,) array-like, optional
+        How often each row counts; a row of weight 0 is as good as absent.
+    priors : {"uniform", "empirical"} or (C,) array-like, default "uniform"
+        Probabilities of the classes: the same for all, their shares of the rows, or positive numbers of sum 1.
+    noise_floor : float or (d,) array-like, default 0.06
+        Smallest uniqueness in all classes: a share of each column's variance in X, or a variance for each column. A
+        column that is constant in X gets the mean of the others.
+    pooled_rows : float, optional
+        Rows that the mean covariance of all components is worth beside those of each; 0 for none. Estimated where not
+        given. Anything but 0 forms (d, d) matrices, and gives each component of a model d more factors.
+    single_weight : float, optional
+        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
+        given.
+    cv : int or iterable of (train, test), default 3
+        For the estimates: into how many parts each class is cut, by the order of its rows, since neighbours may come
+        from one writer or speaker, with rows that are the same on one side; of classes with very many rows some take
+        part. Or numbers, or masks, of the rows to train with and to hold out.
+    apply : callable, default map
+        Maps over the fits; it may do so in several processes.
+    criterion : str, default "aic"
+    **options
+        Of `amofa.fit`; all but `n_factors` of the mixtures alone where they fix numbers.
+
+    Returns
+    -------
+    ClassMixtures
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it and what to do.
+
+    Warns
+    -----
+    AmofaWarning
+        If columns of X are constant, EM of the mixture of a class did not converge, or a class has fewer components
+        than asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amofa.classes import fit_classes
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(5, 1, (60, 2))])
+    >>> classes = fit_classes(X, np.repeat([0, 1], 60))
+    >>> classes.predict([[0, 0], [5, 6]])
+    array([0, 1])
+    >>> np.exp(classes.log_posteriors([[0, 0]])).round(3)
+    array([[1., 0.]])
+    """
+    rows = _Rows.of(check_table(X), y, sample_weight)
+    floor = check_noise_floor(noise_floor, rows.X.shape[1])
+    log_priors = np.log(_check_priors(priors, rows.counts()))
+    grid = poolings(
+        None if pooled_rows is None else check_not_negative("pooled_rows", pooled_rows),
+        None if single_weight is None else _check_share("single_weight", single_weight),
+    )
+    splits = rows.splits(cv) if len(grid) > 1 and rows.n_classes > 1 else []
+    warn_of_constant_columns(rows.coordinates().constant)
+    trained = chain([rows], (rows.subset(train) for train, _ in splits))
+    tables = (table for part in trained for table in part.tables(floor))
+    fits = list(apply(partial(fit_class, criterion=criterion, **options), tables))
+    whole, *partial_fits = (fits[i : i + rows.n_classes] for i in range(0, len(fits), rows.n_classes))
+    _warn_of_fits(whole, options.get("n_components"))
+    held_out = [rows.subset(test).held_out for _, test in splits]
+    pooling = best_pooling(partial_fits, held_out, log_priors, grid)
+    models = (model._named(column_names(X)) for model in class_models(whole, pooling))
+    return ClassMixtures(tuple(models), log_priors, pooling, tuple(whole))
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that count, with their classes."""
+
+    X: NDArray[Any]
+    y: Labels
+    weights: FloatArray | None
+    n_classes: int
+    kept: Mask | None  # which of the caller's rows they are; None for all
+
+    @classmethod
+    def of(cls, X: NDArray[Any], y: ArrayLike, sample_weight: ArrayLike | None) -> _Rows:
+        labels = np.asarray(y)
+        if labels.dtype.kind not in "iu":
+            raise TypeError(f"y must hold whole numbers from 0, got dtype {labels.dtype}")
+        if labels.shape != (len(X),):
+            raise ValueError(f"y has shape {labels.shape}, but X has {len(X)} rows; pass one class per row")
+        if labels.min() < 0:
+            raise ValueError(f"y must hold whole numbers from 0, got {labels.min()}")
+        weights = None if sample_weight is None else check_weights(sample_weight, len(X))
+        rows = cls(X, labels.astype(np.intp), weights, int(labels.max()) + 1, None)
+        if weights is not None and not weights.all():
+            rows = rows.subset(weights > 0)
+        if not rows.counts().all():
+            raise ValueError(f"class {rows.counts().argmin()} has no rows; number classes in y without gaps")
+        return rows
+
+    def subset(self, selected: Mask) -> _Rows:
+        weights = None if self.weights is None else self.weights[selected]
+        return _Rows(self.X[selected], self.y[selected], weights, self.n_classes, selected)
+
+    def counts(self) -> FloatArray:
+        """Sums of weights of the classes, (C,)."""
+        return np.bincount(self.y, self.weights, minlength=self.n_classes).astype(np.float64)
+
+    @property
+    def held_out(self) -> HeldOut:
+        return HeldOut(self.X, self.y, self.weights)
+
+    def coordinates(self) -> Coordinates:
+        table, weights = merge_repeats(self.X, self.weights)
+        return Coordinates.of(Samples(table, weights=weights))
+
+    def tables(self, noise_floor: float | FloatArray) -> Iterator[Table]:
+        """The rows of each class."""
+        floor = floor_variances(noise_floor, None, self.coordinates())
+        for c in range(self.n_classes):
+            rows = self.y == c
+            yield Table(self.X[rows], None if self.weights is None else self.weights[rows], floor)
+
+    def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
+        """Which rows to train with, and which to hold out; nothing where none can be."""
+        if not isinstance(cv, Iterable):
+            n_parts = check_whole_number("cv", cv, at_least=2)
+            parts = class_parts(self.X, self.y, self.n_classes, n_parts)
+            tested = [((parts != part) & (parts != _LEFT_OUT), parts == part) for part in range(n_parts)]
+        else:
+            tested = [(self._mask(train), self._mask(test)) for train, test in cv]
+        for train, _ in tested:
+            counts = np.bincount(self.y[train], minlength=self.n_classes)
+            if not counts.all():
+                raise ValueError(f"cv trains without rows of class {counts.argmin()}; train with all classes each time")
+        return [(train, test) for train, test in tested if test.any()]
+
+    def _mask(self, selected: ArrayLike) -> Mask:
+        """Those of these rows that are among the chosen ones of the caller's."""
+        mask = np.zeros(len(self.X) if self.kept is None else len(self.kept), dtype=np.bool_)
+        mask[np.asarray(selected)] = True
+        return mask if self.kept is None else mask[self.kept]
+
+
+def class_parts(X: NDArray[Any], y: Labels, n_classes: int, n_parts: int) -> Labels:
+    """Which part of its class each row is in, 0, 1, ..., or a mark of rows that are in none, (n,).
+
+    Parts are runs of different rows in their order; a row is in the part of the first one that is the same. So rows
+    that are repeated are in the parts of rows that have weights.
+    """
+    parts = np.empty(len(y), dtype=np.intp)
+    for c in range(n_classes):
+        rows = np.flatnonzero(y == c)
+        numbers = distinct_rows(X[rows])
+        n = int(numbers.max()) + 1
+        step = -(-n // MOST_ROWS)
+        taken = -(-n // step)
+        if taken < n_parts:
+            parts[rows] = _ALWAYS
+        else:
+            parts[rows] = np.where(numbers % step == 0, n_parts * (numbers // step) // taken, _LEFT_OUT)
+    return parts
+
+
+def distinct_rows(X: NDArray[Any]) -> Labels:
+    """Rows numbered 0, 1, ... in the order in which they first appear; rows that are the same alike."""
+    _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse.reshape(-1)]
+
+
+# ---- models of classes -----------------------------------------------------------------------------------------------
+
+
+def fit_class(table: Table, *, n_factors: Any = None, **options: Any) -> ClassFit:
+    """One factor analyser and a mixture of them."""
+    of_table = partial(fit, table.X, sample_weight=table.weights, noise_floor=table.floor)
+    # A sequence has numbers for the components of the mixture.
+    of_one = n_factors if isinstance(n_factors, Integral) else None
+    # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
+    with without_warnings():
+        mixture = of_table(n_factors=n_factors, **options)
+        alone = mixture.n_components == 1
+        single = mixture if alone else of_table(**{**options, "n_factors": of_one, "n_components": 1})
+    return ClassFit(single, mixture, float(mixture.n_samples or 0.0))
+
+
+# ---- arguments, warnings ---------------------------------------------------------------------------------------------
+
+
+def _check_priors(priors: str | ArrayLike, counts: FloatArray) -> FloatArray:
+    C = len(counts)
+    if isinstance(priors, str):
+        if priors not in ("uniform", "empirical"):
+            raise ValueError(f"priors must be 'uniform', 'empirical' or {C} probabilities, got {priors!r}")
+        return np.full(C, 1 / C) if priors == "uniform" else counts / counts.sum()
+    given = np.asarray(priors)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"priors must be 'uniform', 'empirical' or {C} probabilities, got {priors!r}")
+    if given.shape != (C,):
+        raise ValueError(f"priors has shape {given.shape}; pass one probability for each of {C} classes")
+    # Not "<= 0", which NaN passes.
+    if not ((given > 0).all() and abs(given.sum() - 1) <= 1e-6):
+        raise ValueError(f"priors must be positive numbers of sum 1, got {given.tolist()}")
+    return np.asarray(given / given.sum(), dtype=np.float64)
+
+
+def _check_share(name: str, value: Any) -> float:
+    share = check_not_negative(name, value)
+    if share > 1:
+        raise ValueError(f"{name} must be from 0 to 1, got {value}")
+    return share
+
+
+def _warn_of_fits(fits: Sequence[ClassFit], n_components: int | None) -> None:
+    def warn(of: Sequence[int], what: str) -> None:
+        if of:
+            names = ", ".join(map(str, of[:10])) + (", ..." if len(of) > 10 else "")
+            warnings.warn(f"{what}: classes {names}", AmofaWarning, stacklevel=4)
+
+    warn([c for c, f in enumerate(fits) if not f.mixture.converged], "EM did not converge; allow more by max_iter")
+    short = [c for c, f in enumerate(fits) if n_components is not None and f.mixture.n_components < n_components]
+    warn(short, f"fewer than {n_components} components can be told apart")

@@ -1,0 +1,144 @@
+"""Commands about models: demo, fit, describe, sample."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from amofa import demo
+from amofa.cli._files import check_file_target, free_name, named_columns, read, table_target
+from amofa.cli._options import (
+    Command,
+    add_json,
+    add_model,
+    add_output,
+    add_quiet,
+    add_table,
+    add_weights,
+    one_or_list,
+)
+from amofa.cli._output import description, say, say_json
+from amofa.criterion import CRITERIA
+from amofa.fitting import EVIDENCE, NOISES, SEARCHES, fit
+from amofa.io import load
+from amofa.progress import can_be_shown
+from amofa.tables import write_table
+
+# Arguments of fit() that are options: parser, placeholder and help.
+_FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+    "n_components": (int, "K", "number of components; found if not given"),
+    "n_factors": (
+        one_or_list(int),
+        "P",
+        "number of factors of every component, or one for each with commas; found if not given",
+    ),
+    "search": (str, "NAME", f"how numbers are found: {', '.join(SEARCHES)}"),
+    "criterion": (
+        str,
+        "NAME",
+        f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)",
+    ),
+    "noise": (str, "NAME", f"how uniquenesses are tied: {', '.join(NOISES)} (default: auto, of the thorough search)"),
+    "noise_floor": (
+        one_or_list(float),
+        "SHARE",
+        "smallest uniqueness, as a share of each column's variance; or with commas, a variance for each column",
+    ),
+    "max_components": (int, "K", "most components that are found"),
+    "max_factors": (int, "P", "most factors of a component that are found"),
+    "init": (str, "MODEL", "model file to start from, instead of one component"),
+    "tol": (float, "NATS", "smallest gain worth going on for, nats per row"),
+    "max_iter": (int, "N", "most iterations of one EM run"),
+    "n_threads": (int, "N", "threads for large tables (default: as many as there are processors for)"),
+}
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    run = demo.demonstrate(arguments.seed)
+    if arguments.json:
+        say_json({**description(run.model), **demo.comparison(run)})
+    else:
+        say(demo.report(run))
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=0, help="of the random rows (default: %(default)s)")
+    add_json(parser)
+
+
+def _fit(arguments: argparse.Namespace) -> None:
+    if arguments.output is not None:
+        check_file_target(arguments, "models")
+    table = read(arguments, arguments.file, weights=arguments.weights)
+    given = {name: value for name in _FIT_OPTIONS if (value := getattr(arguments, name)) is not None}
+    if "init" in given:
+        given["init"] = load(arguments.init)
+    shown = can_be_shown() and not arguments.quiet
+    model = fit(table.values, sample_weight=table.weights, progress=shown, **given)._named(table.names)
+    if arguments.output is not None:
+        model.save(arguments.output)
+    if arguments.json:
+        say_json({**description(model), "columns": table.names, "output": arguments.output})
+    else:
+        say(model.summary())
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    add_table(parser)
+    add_weights(parser)
+    parser.add_argument("-o", "--output", metavar="MODEL.npz", help="file for the model")
+    defaults = inspect.signature(fit).parameters
+    for name, (kind, metavar, text) in _FIT_OPTIONS.items():
+        default = defaults[name].default
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=kind,
+            metavar=metavar,
+            help=text if default is None else f"{text} (default: {default})",
+        )
+    add_quiet(parser)
+    add_json(parser)
+
+
+def _describe(arguments: argparse.Namespace) -> None:
+    model = load(arguments.model)
+    if arguments.json:
+        parameters = {name: getattr(model, name) for name in ("means", "loadings", "uniquenesses")}
+        say_json({**description(model), **parameters})
+    else:
+        say(model.summary())
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_json(parser)
+
+
+def _sample(arguments: argparse.Namespace) -> None:
+    target = table_target(arguments)
+    model = load(arguments.model)
+    X, labels = model.sample(arguments.n, arguments.seed)
+    columns = named_columns(model, X)
+    if arguments.labels:
+        columns[free_name("label", columns)] = labels
+    write_table(target, columns)
+
+
+def _add_sample(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("n", metavar="N", type=int, help="how many rows")
+    parser.add_argument("--seed", type=int, help="for the same rows every time (default: other ones every time)")
+    parser.add_argument("--labels", action="store_true", help="add the component of each row")
+    add_output(parser)
+
+
+COMMANDS = (
+    Command("demo", _demo, _add_demo, "fit example 2 of the paper and compare with the truth", "amofa demo --seed 3"),
+    Command("fit", _fit, _add_fit, "fit a mixture to a table", "amofa fit iris.csv --columns 0-3 -o iris.npz"),
+    Command("describe", _describe, _add_describe, "show a model", "amofa describe iris.npz --json"),
+    Command(
+        "sample", _sample, _add_sample, "draw rows from a model", "amofa sample iris.npz 1000 --seed 1 -o drawn.csv"
+    ),
+)

@@ -1,0 +1,109 @@
+"""The parser of all commands, and the options that several of them have."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+_DELIMITER_NAMES = {"comma": ",", "semicolon": ";", "space": " ", "tab": "\t", "\\t": "\t"}
+
+
+class Command(NamedTuple):
+    """One command of the program."""
+
+    name: str
+    run: Callable[[argparse.Namespace], None]
+    add_options: Callable[[argparse.ArgumentParser], None]
+    summary: str
+    example: str
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line, and whose examples keep their lines."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see {self.prog} --help)")
+
+
+def one_or_list(kind: Callable[[str], float]) -> Callable[[str], float | list[float]]:
+    """A parser of one number, or of a list of them with commas."""
+
+    def parse(text: str) -> float | list[float]:
+        try:
+            values = [kind(entry) for entry in text.split(",")]
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not one {kind.__name__}, nor several with commas") from None
+        return values if len(values) > 1 else values[0]
+
+    return parse
+
+
+def column_list(text: str) -> list[str]:
+    """Columns with commas between them; quotes around names with commas."""
+    try:
+        columns = next(csv.reader([text], skipinitialspace=True))
+    except csv.Error:
+        columns = []
+    if not columns or not all(columns):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of columns with commas")
+    return columns
+
+
+def _delimiter(text: str) -> str:
+    return _DELIMITER_NAMES.get(text, text)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="file that amofa fit wrote")
+
+
+def add_table(parser: argparse.ArgumentParser, **options: Any) -> None:
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="table: .npy, .npz or text, with or without a header; - is standard input",
+        **options,
+    )
+    add_table_options(parser)
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--columns",
+        type=column_list,
+        metavar="LIST",
+        help="columns to use, with commas: names, numbers from 0, or ranges such as 0-3 (default: those of the model "
+        "by their names, or all)",
+    )
+    parser.add_argument(
+        "--delimiter",
+        type=_delimiter,
+        metavar="CHAR",
+        help=f"what separates fields: a character or {', '.join(_DELIMITER_NAMES)} (default: by ending and first line)",
+    )
+    parser.add_argument("--key", metavar="ARRAY", help="array of an .npz file (default: the only table in it)")
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--weights", metavar="COLUMN", help="column that says how often each row counts")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="file to write: .npy, .tsv, or .csv (default: standard output)"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress on standard error, where that is a terminal"
+    )

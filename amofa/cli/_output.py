@@ -1,0 +1,55 @@
+"""What commands print: text, JSON, and lines on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from amofa.mixture import MixtureOfFactorAnalyzers
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def say_json(values: dict[str, Any]) -> None:
+    say(json.dumps(_plain(values), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has: lists for arrays and tuples, null for what is not finite."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def complain(kind: str, message: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"amofa: {kind}: {' '.join(message.split())}\n")
+
+
+def description(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
+    """What is worth knowing about a model, but for its larger parameters, for JSON."""
+    return {
+        "n_components": model.n_components,
+        "n_features": model.n_features,
+        "feature_names": model.feature_names,
+        "n_factors": model.n_factors,
+        "weights": model.weights,
+        "n_parameters": model.n_parameters,
+        "criterion": model.criterion,
+        "n_samples": model.n_samples,
+        "message_length": model.message_length,
+        "log_likelihood": model.log_likelihood,
+        "converged": model.converged,
+        "history": [{"n_components": step.n_components, **asdict(step)} for step in model.history],
+    }

@@ -1,0 +1,263 @@
+"""Commands about rows: predict, score, impute, classify."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa.classes import ClassMixtures, fit_classes
+from amofa.cli._files import named_columns, read, read_for, table_target
+from amofa.cli._options import (
+    Command,
+    add_json,
+    add_model,
+    add_output,
+    add_quiet,
+    add_table,
+    add_table_options,
+    add_weights,
+)
+from amofa.cli._output import say, say_json
+from amofa.io import load
+from amofa.parameters import FloatArray
+from amofa.progress import can_be_shown, progress_of_fits
+from amofa.summary import aligned
+from amofa.table_text import suffix
+from amofa.tables import Table, write_table
+
+# What `amofa score` says, by name in its JSON object.
+_SCORES = {
+    "n_samples": "rows              {:14g}",
+    "mean_log_density": "mean log density  {:14.4f}  nats per row; higher is better",
+    "log_likelihood": "log-likelihood    {:14.4f}  nats; higher is better",
+    "bic": "BIC               {:14.4f}  lower is better",
+    "aic": "AIC               {:14.4f}  lower is better",
+    "icl": "ICL               {:14.4f}  lower is better",
+}
+
+
+# ---- predict ---------------------------------------------------------------------------------------------------------
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    target = table_target(arguments)
+    model = load(arguments.model)
+    X = read_for(model, arguments).values
+    results: dict[str, Any] = {"labels": model.predict(X)}
+    if arguments.proba:
+        results["probabilities"] = model.predict_proba(X)
+    if arguments.scores:
+        results["factor_scores"] = model.factor_scores(X)
+    to_screen = target is sys.stdout
+    if not (arguments.json and to_screen):
+        write_table(target, _prediction_columns(**results), header=arguments.proba or arguments.scores)
+    if arguments.json:
+        counts = np.bincount(results["labels"], minlength=model.n_components)
+        output, rows = (None, results) if to_screen else (arguments.output, {})
+        say_json({"n_rows": counts.sum(), "counts": counts, "output": output, **rows})
+
+
+def _prediction_columns(
+    labels: NDArray[np.intp], probabilities: FloatArray | None = None, factor_scores: Sequence[FloatArray] = ()
+) -> dict[str, NDArray[Any]]:
+    """Columns (n,) by name, from labels (n,), probabilities (n, K) and K arrays (n, p_k) of factor scores."""
+    columns: dict[str, NDArray[Any]] = {"label": labels}
+    if probabilities is not None:
+        columns |= {f"p{k}": column for k, column in enumerate(probabilities.T)}
+    for k, scores in enumerate(factor_scores):
+        columns |= {f"z{k}_{q}": column for q, column in enumerate(scores.T)}
+    return columns
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_table(parser)
+    add_output(parser)
+    parser.add_argument("--proba", action="store_true", help="add the probability of every component: p0, p1, ...")
+    parser.add_argument(
+        "--scores", action="store_true", help="add the factor scores under every component: z0_0, z0_1, ..."
+    )
+    add_json(parser)
+
+
+# ---- score -----------------------------------------------------------------------------------------------------------
+
+
+def _score(arguments: argparse.Namespace) -> None:
+    model = load(arguments.model)
+    table = read_for(model, arguments, weights=arguments.weights)
+    X, weights = table.values, table.weights
+    rows = {"log_densities": model.score_samples(X)} if arguments.per_row else {}
+    if rows and not arguments.json:
+        write_table(sys.stdout, rows, header=False)
+        return
+    n = float(len(X) if weights is None else weights.sum())
+    mean = model.score(X, weights)
+    totals = {"n_samples": n, "mean_log_density": mean, "log_likelihood": n * mean}
+    totals |= {name: getattr(model, name)(X, weights) for name in ("bic", "aic", "icl")}
+    if arguments.json:
+        say_json({**totals, **rows})
+    else:
+        say("\n".join(_SCORES[name].format(value) for name, value in totals.items()))
+
+
+def _add_score(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_table(parser)
+    add_weights(parser)
+    parser.add_argument("--per-row", action="store_true", help="print the log density of every row, nats")
+    add_json(parser)
+
+
+# ---- impute ----------------------------------------------------------------------------------------------------------
+
+
+def _impute(arguments: argparse.Namespace) -> None:
+    target = table_target(arguments)
+    if arguments.seed is not None and not arguments.draws:
+        raise ValueError("--seed is for draws; add --draws")
+    model = load(arguments.model)
+    table = read_for(model, arguments)
+    filled = model.impute(table.values, draws=arguments.draws, random_state=arguments.seed)
+    write_table(target, named_columns(model._named(table.names), filled))
+
+
+def _add_impute(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_table(parser)
+    parser.add_argument(
+        "--draws", action="store_true", help="draws from their conditional distribution, not conditional means"
+    )
+    parser.add_argument("--seed", type=int, help="for the same draws every time (default: other ones every time)")
+    add_output(parser)
+
+
+# ---- classify --------------------------------------------------------------------------------------------------------
+
+
+def _classify(arguments: argparse.Namespace) -> None:
+    target = table_target(arguments)
+    if arguments.score and target is not sys.stdout:
+        raise ValueError("--score prints how good labels are, not labels; leave out --output")
+    train = read(arguments, arguments.train, weights=arguments.weights, labels=arguments.labels)
+    assert train.labels is not None
+    if n_without := int(np.count_nonzero(train.labels == "")):
+        raise ValueError(f"{arguments.train} has {n_without} rows without a label; drop them")
+    test = _read_test(arguments, train)
+    if arguments.score and test.labels is None:
+        raise ValueError(f"{arguments.test} has no column {arguments.labels!r}, which --score needs")
+    names, numbers = np.unique(train.labels, return_inverse=True)
+    if arguments.proba and suffix(arguments.output or "") == ".npy" and names.dtype.kind == "U":
+        raise ValueError(f"{arguments.output}: labels that are text and probabilities go into text files (.csv, .tsv)")
+    with progress_of_fits(can_be_shown() and not arguments.quiet) as apply:
+        classes = fit_classes(train.values, numbers, sample_weight=train.weights, priors=arguments.priors, apply=apply)
+    _tell(arguments, target, classes, names, test)
+
+
+def _read_test(arguments: argparse.Namespace, train: Table) -> Table:
+    """Rows to label, by the names of the columns of the others; their labels, if they have them."""
+    return read(
+        arguments,
+        arguments.test,
+        labels=arguments.labels,
+        names=train.names,
+        n_features=train.values.shape[1],
+        may_lack_labels=True,
+        may_be_missing=True,
+    )
+
+
+def _tell(arguments: argparse.Namespace, target: Any, classes: ClassMixtures, names: NDArray[Any], test: Table) -> None:
+    """Labels of the rows, as a table or JSON, or how many of them are right."""
+    proba = np.exp(classes.log_posteriors(test.values))
+    found = names[proba.argmax(axis=1)]
+    confusion = None
+    if test.labels is not None:
+        known = test.labels != ""
+        confusion = _confusion(test.labels[known], found[known])
+    columns: dict[str, NDArray[Any]] = {"label": found}
+    if arguments.proba:
+        columns |= {f"p_{name}": column for name, column in zip(names.tolist(), proba.T, strict=True)}
+    to_screen = target is sys.stdout
+    if not (to_screen and (arguments.json or arguments.score)):
+        write_table(target, columns, header=arguments.proba)
+    if arguments.json:
+        values: dict[str, Any] = {
+            "classes": names,
+            "n_components": [model.n_components for model in classes.models],
+            "n_rows": len(found),
+            "output": None if to_screen else arguments.output,
+        }
+        if confusion is not None:
+            values |= {"accuracy": _accuracy(*confusion), "confusion": confusion[1], "confusion_labels": confusion[0]}
+        if to_screen:
+            values |= {"labels": found} | ({"probabilities": proba} if arguments.proba else {})
+        say_json(values)
+    elif arguments.score:
+        assert confusion is not None
+        say(_report(*confusion))
+
+
+def _confusion(true: NDArray[Any], found: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """All labels, (L,), and how many rows of each true one, downwards, got each, (L, L)."""
+    labels, numbers = np.unique(np.concatenate([true, found]), return_inverse=True)
+    counts = np.zeros((len(labels), len(labels)), dtype=np.intp)
+    np.add.at(counts, (numbers[: len(true)], numbers[len(true) :]), 1)
+    return labels, counts
+
+
+def _accuracy(labels: NDArray[Any], counts: NDArray[np.intp]) -> float:
+    return float(np.trace(counts) / max(counts.sum(), 1))
+
+
+def _report(labels: NDArray[Any], counts: NDArray[np.intp]) -> str:
+    shown = [str(label) for label in labels.tolist()]
+    table = aligned(
+        [["true \\ found", *shown], *([label, *map(str, row)] for label, row in zip(shown, counts, strict=True))]
+    )
+    return f"{np.trace(counts)} of {counts.sum()} rows right: {_accuracy(labels, counts):.2%}\n\n{table}"
+
+
+def _add_classify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("train", metavar="TRAIN", help="table with labels; .npy, .npz or text")
+    parser.add_argument("test", metavar="TEST", help="table of rows to label, with or without labels of their own")
+    parser.add_argument("--labels", metavar="COLUMN", required=True, help="column of labels, text or numbers")
+    add_table_options(parser)
+    add_weights(parser)
+    parser.add_argument(
+        "--priors", default="uniform", help="uniform, or empirical for the shares of the classes (default: %(default)s)"
+    )
+    parser.add_argument("--proba", action="store_true", help="add the probability of every class: p_NAME, ...")
+    parser.add_argument(
+        "--score",
+        action="store_true",
+        help="print how many labels are right, where TEST has labels, and not the labels",
+    )
+    add_output(parser)
+    add_quiet(parser)
+    add_json(parser)
+
+
+COMMANDS = (
+    Command(
+        "predict",
+        _predict,
+        _add_predict,
+        "label rows by component",
+        "amofa predict iris.npz new.csv --proba -o labels.csv",
+    ),
+    Command("score", _score, _add_score, "say how well a model describes rows", "amofa score iris.npz new.csv"),
+    Command("impute", _impute, _add_impute, "fill in missing cells", "amofa impute iris.npz holes.csv -o whole.csv"),
+    Command(
+        "classify",
+        _classify,
+        _add_classify,
+        "label rows by a mixture for each class of other rows",
+        "amofa classify train.csv test.csv --labels species -o labels.csv",
+    ),
+)

@@ -1,0 +1,26 @@
+"""Pictures of mixtures, of rows under them, and of searches.
+
+Every function takes ``ax``, the matplotlib axes to draw into (a new figure where not given), and returns it. Matplotlib
+is needed, ``python -m pip install 'amofa[plot]'``, but only imported when a picture is made. Component k has the same
+colour in all of them. Of more than 20 000 rows, evenly spaced ones are drawn.
+"""
+
+from amofa.plot._axes import use_files
+from amofa.plot._rows import clusters, density, factor_scores, responsibilities, uncertainty
+from amofa.plot._search import evolution, message_length, snapshots
+from amofa.plot._structure import loadings, sensible, suitable
+
+__all__ = [
+    "clusters",
+    "density",
+    "evolution",
+    "factor_scores",
+    "loadings",
+    "message_length",
+    "responsibilities",
+    "sensible",
+    "snapshots",
+    "suitable",
+    "uncertainty",
+    "use_files",
+]

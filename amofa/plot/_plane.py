@@ -1,0 +1,237 @@
+"""Where a mixture and its rows are looked at from: two columns, or the plane that tells its components apart best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from amofa.frames import column_positions
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import FloatArray
+
+# Of more columns the plane is looked for in the span of means and loadings, without (d, d) arrays.
+_WIDE = 1000
+# Share of the largest eigenvalue below which a direction has no variance.
+_RANK_TOLERANCE = 1e-12
+# Where nothing tells the components apart, or one direction all, principal axes make up the plane.
+_TIE_BREAK = 1e-6
+# The smallest variance of a component along a direction, as a share of the mixture's: one at its floor is not all.
+_NARROWEST = 0.01
+# Directions of each kind that a plane is put together from, and the smallest sine of the angle between two of them.
+_CANDIDATES, _LEAST_ANGLE = 3, 1e-3
+# Steps up from the best of these planes.
+_CLIMB = 50
+# Columns that are named in the label of an axis, and the smallest coefficient of one beside the largest.
+_MOST_TERMS, _LEAST_TERM = 3, 0.25
+# Of a circle around a Gaussian.
+_CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0, 2 * np.pi, 121))])
+
+
+@dataclass(frozen=True)
+class View:
+    """Two directions of a mixture's space.
+
+    Attributes
+    ----------
+    columns : (c,) intp
+        Columns that the directions depend on.
+    directions : (2, c) float64
+        Coordinates are ``X[:, columns] @ directions.T``.
+    labels : tuple of str
+        Of the two axes.
+    means : (K, 2) float64
+        Of the components, in these coordinates.
+    covariances : (K, 2, 2) float64
+    """
+
+    columns: NDArray[np.intp]
+    directions: FloatArray
+    labels: tuple[str, str]
+    means: FloatArray
+    covariances: FloatArray
+
+    def points(self, rows: NDArray[Any]) -> FloatArray:
+        """Coordinates (n, 2) of rows (n, d)."""
+        points: FloatArray = rows[:, self.columns].astype(np.float64) @ self.directions.T
+        return points
+
+    def ellipse(self, k: int, deviations: float) -> FloatArray:
+        """Points (2, 121) so many standard deviations from the mean of component k."""
+        values, vectors = np.linalg.eigh(self.covariances[k])
+        axes = vectors * np.sqrt(np.maximum(values, 0.0))
+        ellipse: FloatArray = self.means[k][:, None] + deviations * axes @ _CIRCLE
+        return ellipse
+
+
+def feature_names(model: MixtureOfFactorAnalyzers) -> tuple[str, ...]:
+    """Names of the columns: the model's, or x0, x1, ..."""
+    return model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
+
+
+def make_view(model: MixtureOfFactorAnalyzers, columns: Sequence[int | str] | None) -> View:
+    """Two columns by number or name, or where None is given and there are more, the discriminating plane.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the columns are not two that the model has.
+    """
+    names = feature_names(model)
+    if columns is None and model.n_features > 2:
+        return _plane_view(model, names)
+    if model.n_features == 1:
+        raise ValueError("the model has one column, and no plane; use amofa.plot.density")
+    pair = (0, 1) if columns is None else columns
+    positions = column_positions(pair, model.feature_names, model.n_features, name="columns")
+    if len(positions) != 2:
+        raise ValueError(f"columns must be two columns, got {len(positions)}")
+    first, second = positions.tolist()
+    return _view(model, positions, np.eye(2), (names[first], names[second]))
+
+
+def _plane_view(model: MixtureOfFactorAnalyzers, names: Sequence[str]) -> View:
+    scale = _deviations(model)
+    standardized = discriminating_directions(model, scale)
+    labels = tuple(f"direction {i + 1}: {_terms(row, names)}" for i, row in enumerate(standardized))
+    return _view(model, np.arange(len(scale)), standardized / scale, (labels[0], labels[1]))
+
+
+def _view(
+    model: MixtureOfFactorAnalyzers, columns: NDArray[np.intp], directions: FloatArray, labels: tuple[str, str]
+) -> View:
+    covariances = np.empty((model.n_components, 2, 2))
+    for k, loadings in enumerate(model.loadings):
+        projected = directions @ loadings[columns]
+        covariances[k] = projected @ projected.T + directions * model.uniquenesses[k, columns] @ directions.T
+    return View(columns, directions, labels, model.means[:, columns] @ directions.T, covariances)
+
+
+def _terms(coefficients: FloatArray, names: Sequence[str]) -> str:
+    """A direction in words: its largest coefficients for columns in units of their standard deviations."""
+    shares = coefficients / np.linalg.norm(coefficients)
+    order = np.argsort(-np.abs(shares), kind="stable")
+    shown = [j for j in order[:_MOST_TERMS] if abs(shares[j]) >= _LEAST_TERM * abs(shares[order[0]])]
+    signs = {True: "+", False: "\N{MINUS SIGN}"}
+    text = " ".join(f"{signs[bool(shares[j] > 0)]} {abs(shares[j]):.2f} {names[j]}" for j in shown)
+    # The largest is positive.
+    return text.removeprefix("+ ")
+
+
+# ---- the discriminating plane ----------------------------------------------------------------------------------------
+
+
+def _deviations(model: MixtureOfFactorAnalyzers) -> FloatArray:
+    """Standard deviations of the columns under the mixture, (d,)."""
+    within = np.stack([(loadings**2).sum(axis=1) for loadings in model.loadings]) + model.uniquenesses
+    between = (model.means - model.weights @ model.means) ** 2
+    deviations: FloatArray = np.sqrt(model.weights @ (within + between))
+    return deviations
+
+
+def discriminating_directions(model: MixtureOfFactorAnalyzers, scale: FloatArray) -> FloatArray:
+    """Two directions along which the components differ most, in means and in covariances.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    scale : (d,) float64
+        Standard deviations of the columns.
+
+    Returns
+    -------
+    (2, d) float64
+        Of columns in these units. Along each the mixture has the variance 1, and no covariance between them; the means
+        differ most along the first. The largest coefficient of each is positive.
+
+    Notes
+    -----
+    The plane that gains most, in nats, by a Gaussian for each component over one for all, log det(V S V') -
+    sum_k w_k log det(V S_k V'): heteroscedastic discriminant analysis [1]_. It is climbed to from the best pair of the
+    directions in which means or covariances differ most. No component counts as narrower than a tenth of the whole.
+    Leading principal axes where there is nothing to gain. Cost O(K d^2 + d^3) up to 1000 columns; of more, the
+    directions are looked for in the span of the means and loadings over the mean uniquenesses, where shared
+    uniquenesses put them.
+
+    References
+    ----------
+    .. [1] N. Kumar, A. G. Andreou, "Heteroscedastic discriminant analysis and reduced rank HMMs for improved speech
+       recognition", Speech Communication 26 (1998) 283-297.
+    """
+    weights = model.weights
+    centered = (model.means - weights @ model.means) / scale
+    loadings = [of_one / scale[:, None] for of_one in model.loadings]
+    noise = model.uniquenesses / scale**2
+    basis = np.eye(len(scale)) if len(scale) <= _WIDE else _span([centered.T, *loadings], weights @ noise)
+    means = centered @ basis.T
+    covariances = np.stack([_restricted(basis, of_one, own) for of_one, own in zip(loadings, noise, strict=True)])
+    between = (means * weights[:, None]).T @ means
+    values, axes = np.linalg.eigh(np.einsum("k,kij->ij", weights, covariances) + between)
+    largest = values[-1]
+    values = np.maximum(values / largest, _RANK_TOLERANCE)
+    # The coordinates in which the whole mixture has the covariance 1.
+    whitening = axes / np.sqrt(largest * values)
+    between = whitening.T @ between @ whitening
+    covariances = _NARROWEST * np.eye(len(between)) + (1 - _NARROWEST) * (whitening.T @ covariances @ whitening)
+    principal = np.diag(values)
+    plane = _best_plane(weights, covariances, between, principal)
+    _, turn = np.linalg.eigh(plane @ (between + _TIE_BREAK * principal) @ plane.T)
+    directions: FloatArray = turn.T[::-1] @ plane @ whitening.T @ basis
+    signs = np.sign(np.take_along_axis(directions, np.argmax(np.abs(directions), axis=1)[:, None], axis=1))
+    return directions * signs
+
+
+def _best_plane(weights: FloatArray, covariances: FloatArray, between: FloatArray, principal: FloatArray) -> FloatArray:
+    """The orthonormal rows (2, m) of the plane of largest gain; see `discriminating_directions`."""
+    within = np.einsum("k,kij->ij", weights, covariances)
+    spread = np.einsum("k,kij->ij", weights, (covariances - within) @ (covariances - within))
+    candidates = np.concatenate([_leading(kernel + _TIE_BREAK * principal) for kernel in (between, spread)])
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the gain of the plane of two rows, and its gradient."""
+        plane = flat.reshape(2, -1)
+        value, slope = -_log_det(plane @ plane.T), -2 * np.linalg.solve(plane @ plane.T, plane)
+        for weight, covariance in zip(weights, covariances, strict=True):
+            projected = plane @ covariance
+            inner = projected @ plane.T
+            value += weight * _log_det(inner)
+            slope += 2 * weight * np.linalg.solve(inner, projected)
+        return value, np.asarray(slope.ravel(), dtype=np.float64)
+
+    pairs = [np.linalg.qr(candidates[list(pair)].T) for pair in combinations(range(len(candidates)), 2)]
+    starts = [q.T for q, r in pairs if abs(r[1, 1]) > _LEAST_ANGLE]
+    # Rounding makes no difference: of equal planes the first, of leading directions.
+    start = min(starts, key=lambda plane: round(loss(plane.ravel())[0], 6))
+    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _CLIMB})
+    plane: FloatArray = np.linalg.qr(found.x.reshape(2, -1).T)[0].T
+    return plane
+
+
+def _leading(kernel: FloatArray) -> FloatArray:
+    """The leading eigenvectors, as rows."""
+    vectors: FloatArray = np.linalg.eigh(kernel)[1].T[: -_CANDIDATES - 1 : -1]
+    return vectors
+
+
+def _log_det(matrix: FloatArray) -> float:
+    return float(np.linalg.slogdet(matrix)[1])
+
+
+def _restricted(basis: FloatArray, loadings: FloatArray, noise: FloatArray) -> FloatArray:
+    """Covariance of a component in the coordinates of a basis."""
+    projected = basis @ loadings
+    covariance: FloatArray = projected @ projected.T + basis * noise @ basis.T
+    return covariance
+
+
+def _span(parts: Sequence[FloatArray], noise: FloatArray) -> FloatArray:
+    """An orthonormal basis, as rows, of columns over the noise, and of two columns of the table, so that it is two."""
+    columns = np.concatenate([*parts, np.eye(len(noise), 2) * noise[:, None]], axis=1) / noise[:, None]
+    left, values, _ = np.linalg.svd(columns, full_matrices=False)
+    basis: FloatArray = left[:, values > _RANK_TOLERANCE * values[0]].T
+    return basis

@@ -1,0 +1,396 @@
+"""Pictures of rows under a mixture: clusters, densities, factor scores, responsibilities, uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amofa.arguments import check_whole_number
+from amofa.frames import check_same_names, column_names, column_positions
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import FloatArray
+from amofa.plot._axes import (
+    Color,
+    axes_for,
+    check_labels,
+    component_colors,
+    darker,
+    dots,
+    drawn_rows,
+    legend_beside,
+)
+from amofa.plot._plane import View, feature_names, make_view
+from amofa.samples import check_incomplete_table
+from amofa.summary import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Standard deviations from the mean that ellipses are drawn at.
+DEVIATIONS = (1.0, 2.0)
+# Of more rows the ticks on the axis merge into a bar.
+_MOST_TICKS = 500
+_BINS = (10, 60)
+# A density is drawn so many standard deviations to each side of a mean, at so many points.
+_REACH, _POINTS = 4.0, 121
+
+
+def check_rows(model: MixtureOfFactorAnalyzers, X: ArrayLike) -> NDArray[Any]:
+    """A table (n, d) for a model; cells may be NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it does not fit the model.
+    """
+    check_same_names(column_names(X), model.feature_names)
+    return check_incomplete_table(X, n_features=model.n_features)[0]
+
+
+def clusters(
+    model: MixtureOfFactorAnalyzers,
+    X: ArrayLike | None = None,
+    *,
+    columns: Sequence[int | str] | None = None,
+    labels: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Rows in the colours of their components, and ellipses 1 and 2 standard deviations from the means.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    X : (n, d) array-like, optional
+        Without rows, the ellipses alone. Missing cells, NaN, are taken to be at their conditional means.
+    columns : two of int or str, optional
+        Columns to look at. Without them the only two, or of more the plane in which the components differ most, see
+        `amofa.plot._plane.discriminating_directions`.
+    labels : (n,) array-like, optional
+        Rows are coloured by these instead, and the ellipses are black.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X does not fit the model, or there are no such columns.
+
+    Examples
+    --------
+    >>> import amofa
+    >>> X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0, 0], [9, 9]], 30, axis=0)
+    >>> ax = clusters(amofa.fit(X), X)
+    >>> ax.get_xlabel(), ax.get_legend().get_texts()[0].get_text()
+    ('x0', '0: 50.0%, 0 factors')
+    """
+    view = make_view(model, columns)
+    colors = component_colors(model.n_components)
+    table = None if X is None else check_rows(model, X)
+    if labels is not None:
+        if table is None:
+            raise ValueError("labels are those of rows; pass X, too")
+        labels = check_labels(labels, len(table))
+    ax = axes_for(ax, n_entries=model.n_components if labels is None else len(np.unique(labels)))
+    if table is not None:
+        rows = drawn_rows(len(table))
+        whole = _whole(model, table[rows])
+        if labels is None:
+            _scatter(ax, view.points(whole), model.predict(table[rows]), dict(enumerate(colors)))
+        else:
+            kinds = np.unique(labels)
+            by_kind = dict(zip(kinds.tolist(), component_colors(len(kinds)), strict=True))
+            _scatter(ax, view.points(whole), labels[rows], by_kind, named=True)
+    shown = [(0.0, 0.0, 0.0)] * len(colors) if labels is not None else colors
+    _draw_ellipses(ax, view, shown, None if labels is not None else _legend_texts(model))
+    _finish(ax, view)
+    return ax
+
+
+def _whole(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows with their missing cells filled in."""
+    return model.impute(rows) if np.isnan(rows).any() else rows
+
+
+def _scatter(
+    ax: Axes, points: FloatArray, labels: NDArray[Any], colors: dict[Any, Color], *, named: bool = False
+) -> None:
+    """Points in the order of the rows, so that no colour lies over all others."""
+    x, y = points.T
+    ax.scatter(x, y, c=[colors[label] for label in labels.tolist()], **dots(len(points)))
+    if named:
+        for label, color in colors.items():
+            ax.scatter([], [], color=color, label=str(label))
+
+
+def _draw_ellipses(ax: Axes, view: View, colors: Sequence[Color], texts: Sequence[str] | None) -> None:
+    for k, color in enumerate(colors):
+        ax.fill(*view.ellipse(k, DEVIATIONS[0]), facecolor=(*color, 0.12), edgecolor="none")
+        for deviations, width in zip(DEVIATIONS, (1.6, 0.9), strict=True):
+            label = texts[k] if texts is not None and deviations == DEVIATIONS[0] else None
+            ax.plot(*view.ellipse(k, deviations), color=darker(color), linewidth=width, label=label)
+
+
+def _legend_texts(model: MixtureOfFactorAnalyzers) -> list[str]:
+    return [
+        f"{k}: {weight:.1%}, {counted(p, 'factor')}"
+        for k, (weight, p) in enumerate(zip(model.weights, model.n_factors.tolist(), strict=True))
+    ]
+
+
+def _finish(ax: Axes, view: View) -> None:
+    ax.set_xlabel(view.labels[0])
+    ax.set_ylabel(view.labels[1])
+    if ax.get_legend_handles_labels()[0]:
+        legend_beside(ax)
+
+
+def uncertainty(
+    model: MixtureOfFactorAnalyzers,
+    X: ArrayLike,
+    *,
+    columns: Sequence[int | str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Rows in colours that say how uncertain their component is: one minus the largest responsibility.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    X : (n, d) array-like
+    columns : two of int or str, optional
+        As of `clusters`.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X does not fit the model, or there are no such columns.
+
+    Examples
+    --------
+    >>> import amofa
+    >>> X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0, 0], [4, 4]], 30, axis=0)
+    >>> ax = uncertainty(amofa.fit(X), X)
+    >>> len(ax.collections[0].get_offsets())
+    60
+    """
+    view = make_view(model, columns)
+    table = check_rows(model, X)
+    rows = table[drawn_rows(len(table))]
+    doubt = 1.0 - model.predict_proba(rows).max(axis=1)
+    # The doubtful ones on top.
+    order = np.argsort(doubt, kind="stable")
+    ax = axes_for(ax)
+    for k in range(model.n_components):
+        for deviations in DEVIATIONS:
+            ax.plot(*view.ellipse(k, deviations), color="0.75", linewidth=0.9, zorder=0)
+    style = dots(len(rows)) | {"s": 6.0 + 30.0 * doubt[order], "alpha": 0.9}
+    x, y = view.points(_whole(model, rows))[order].T
+    shown = ax.scatter(x, y, c=doubt[order], cmap="coolwarm", vmin=0.0, vmax=0.5, **style)
+    ax.figure.colorbar(
+        shown, ax=ax, label="1 \N{MINUS SIGN} largest responsibility", extend="max" if doubt.max() > 0.5 else None
+    )
+    _finish(ax, view)
+    return ax
+
+
+def density(
+    model: MixtureOfFactorAnalyzers,
+    X: ArrayLike | None = None,
+    *,
+    column: int | str = 0,
+    ax: Axes | None = None,
+) -> Axes:
+    """The density of one column, that of each component times its weight, and a histogram of rows.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    X : (n, d) array-like, optional
+        Without rows, the densities alone. Of up to 500 rows each has a tick on the axis.
+    column : int or str, default 0
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X does not fit the model, or there is no such column.
+
+    Examples
+    --------
+    >>> model = MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
+    >>> ax = density(model, [[0.5], [3.0]])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['0: 50.0%, 1 factor', '1: 50.0%, 1 factor', 'mixture']
+    """
+    (j,) = column_positions([column], model.feature_names, model.n_features, name="column")
+    values = None if X is None else check_rows(model, X)[:, j].astype(np.float64)
+    means = model.means[:, j]
+    variances = np.array([(loadings[j] ** 2).sum() for loadings in model.loadings]) + model.uniquenesses[:, j]
+    deviations = np.sqrt(variances)
+    grid = np.sort((means[:, None] + deviations[:, None] * np.linspace(-_REACH, _REACH, _POINTS)).ravel())
+    parts = np.exp(-0.5 * ((grid[:, None] - means) / deviations) ** 2) * model.weights / deviations / np.sqrt(2 * np.pi)
+    ax = axes_for(ax, n_entries=model.n_components + 1)
+    if values is not None:
+        _draw_histogram(ax, values[~np.isnan(values)])
+    for part, color, text in zip(parts.T, component_colors(model.n_components), _legend_texts(model), strict=True):
+        ax.plot(grid, part, color=color, linewidth=1.6, label=text)
+    ax.plot(grid, parts.sum(axis=1), color="black", linewidth=1.0, linestyle="--", label="mixture")
+    ax.set_xlabel(feature_names(model)[j])
+    ax.set_ylabel("density")
+    ax.set_ylim(bottom=0.0)
+    legend_beside(ax)
+    return ax
+
+
+def _draw_histogram(ax: Axes, values: FloatArray, color: Any = "0.85") -> None:
+    bins = int(np.clip(2 * np.sqrt(len(values)), *_BINS))
+    ax.hist(values, bins=bins, density=True, color=color, edgecolor="white", linewidth=0.5)
+    if len(values) <= _MOST_TICKS:
+        # Heights are shares of the axes'.
+        ax.plot(values, np.full(len(values), 0.015), "|", color="0.3", transform=ax.get_xaxis_transform())
+
+
+def factor_scores(
+    model: MixtureOfFactorAnalyzers,
+    X: ArrayLike,
+    *,
+    component: int | None = None,
+    factors: tuple[int, int] = (0, 1),
+    labels: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Factor scores of the rows of one component, with circles 1 and 2 standard deviations from the mean.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    X : (n, d) array-like
+    component : int, optional
+        The first with two factors, or with one, where not given.
+    factors : two of int, default (0, 1)
+        Which ones. A component with one factor gets a histogram of its scores, beside the standard normal density.
+    labels : (n,) array-like, optional
+        Rows are coloured by these.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X does not fit the model, or there are no such factors.
+
+    Examples
+    --------
+    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0, 0.0]], [np.eye(3, 2)], [[1.0, 1.0, 1.0]])
+    >>> ax = factor_scores(model, [[2.0, 4.0, 0.0]])
+    >>> ax.collections[0].get_offsets().round(6).tolist()
+    [[1.0, 2.0]]
+    """
+    if component is None:
+        # The first that has two factors, or the most.
+        component = int(np.argmax(np.minimum(model.n_factors, 2)))
+    k = check_whole_number("component", component, at_least=0, at_most=model.n_components - 1)
+    p = int(model.n_factors[k])
+    if p == 0:
+        raise ValueError(f"component {k} has no factors; choose one of {np.flatnonzero(model.n_factors).tolist()}")
+    table = check_rows(model, X)
+    marks = None if labels is None else check_labels(labels, len(table))
+    selected = np.flatnonzero(model.predict(table) == k)
+    selected = selected[drawn_rows(len(selected))]
+    scores = model.factor_scores(table[selected])[k] if len(selected) else np.empty((0, p))
+    color = component_colors(model.n_components)[k]
+    if p == 1:
+        ax = axes_for(ax)
+        _draw_scores_of_one(ax, scores[:, 0], color)
+    else:
+        first, second = (check_whole_number("factors", factor, at_least=0, at_most=p - 1) for factor in factors)
+        ax = axes_for(ax)
+        _draw_scores_of_two(ax, scores[:, [first, second]], None if marks is None else marks[selected], color)
+        ax.set_xlabel(f"factor {first}")
+        ax.set_ylabel(f"factor {second}")
+    ax.set_title(f"component {k}: {len(selected)} rows", fontsize="medium")
+    return ax
+
+
+def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color) -> None:
+    grid = np.linspace(-_REACH, _REACH, _POINTS)
+    ax.plot(grid, np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi), color="black", linewidth=1.0, linestyle="--")
+    if len(scores):
+        _draw_histogram(ax, scores, (*color, 0.4))
+    ax.set_xlabel("factor 0")
+    ax.set_ylabel("density")
+
+
+def _draw_scores_of_two(ax: Axes, scores: FloatArray, labels: NDArray[Any] | None, color: Color) -> None:
+    if labels is None:
+        ax.scatter(*scores.T, color=[color], **dots(len(scores)))
+    else:
+        kinds = np.unique(labels)
+        _scatter(ax, scores, labels, dict(zip(kinds.tolist(), component_colors(len(kinds)), strict=True)), named=True)
+        legend_beside(ax)
+    angles = np.linspace(0, 2 * np.pi, _POINTS)
+    for deviations in DEVIATIONS:
+        ax.plot(deviations * np.cos(angles), deviations * np.sin(angles), color="0.4", linewidth=0.9, linestyle="--")
+    ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
+    ax.axvline(0.0, color="0.85", linewidth=0.8, zorder=0)
+    ax.set_aspect("equal", adjustable="datalim")
+
+
+def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """Responsibilities of all rows as one bar each, by component and falling responsibility.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    X : (n, d) array-like
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X does not fit the model.
+
+    Examples
+    --------
+    >>> model = MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
+    >>> ax = responsibilities(model, [[0.5], [3.0]])
+    >>> ax.get_ylabel()
+    'responsibility'
+    """
+    table = check_rows(model, X)
+    proba = model.predict_proba(table[drawn_rows(len(table))])
+    found = proba.argmax(axis=1)
+    order = np.lexsort((-proba[np.arange(len(proba)), found], found))
+    ax = axes_for(ax, n_entries=model.n_components)
+    heights = np.repeat(proba[order], 2, axis=0)
+    edges = np.repeat(np.arange(len(proba) + 1), 2)[1:-1]
+    colors, texts = component_colors(model.n_components), _legend_texts(model)
+    ax.stackplot(edges, heights.T, colors=colors, labels=texts, linewidth=0, antialiased=False)
+    ax.set_xlim(0, len(proba))
+    ax.set_ylim(0.0, 1.0)
+    ax.set_xlabel("rows, by component")
+    ax.set_ylabel("responsibility")
+    legend_beside(ax)
+    return ax

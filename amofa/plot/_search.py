@@ -1,0 +1,191 @@
+"""Pictures of a search: what every model cost, and how many components it had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.plot._axes import axes_for, legend_above, pyplot, whole_ticks
+from amofa.plot._rows import clusters
+from amofa.watch import LiveStep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MARKERS = {"start": "o", "split": "^", "factor": "s", "merge": "v", "remove": "X", "refine": "D", "share": "P"}
+_ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
+# Panels beside each other, and the size of one in inches.
+_PANELS, _PANEL_SIZE = 4, (3.2, 2.7)
+
+
+def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | None = None) -> Axes:
+    """The search step by step: what each model cost, accepted or rejected, and the number of components.
+
+    Parameters
+    ----------
+    search : MixtureOfFactorAnalyzers or sequence of Step
+        A fitted model, or the steps that a callback was given.
+    ax : matplotlib.axes.Axes, optional
+        For the cost; the number of components gets an axis to the right.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no steps.
+
+    Examples
+    --------
+    >>> import amofa
+    >>> ax = evolution(amofa.fit(np.random.default_rng(0).normal(size=(50, 2)), max_components=1))
+    >>> ax.get_xlabel()
+    'step'
+    """
+    steps = _steps(search)
+    criterion = search.criterion if isinstance(search, MixtureOfFactorAnalyzers) else None
+    ax = axes_for(ax)
+    _draw_steps(ax, steps, np.array([step.cost for step in steps]))
+    ax.set_ylabel("cost, nats" if criterion is None else f"cost ({criterion}), nats")
+    numbers = ax.twinx()
+    accepted = [i for i, step in enumerate(steps) if step.accepted]
+    counts = [steps[i].n_components for i in accepted]
+    numbers.step([*accepted, len(steps) - 1], [*counts, counts[-1]], where="post", color=_COMPONENTS, linewidth=1.0)
+    numbers.set_ylabel("components (grey)")
+    numbers.set_ylim(0, max(step.n_components for step in steps) + 1)
+    whole_ticks(numbers.yaxis)
+    # The costs over the grey line.
+    ax.set_zorder(numbers.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    return ax
+
+
+def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | None = None) -> Axes:
+    """The paper's message length of every model of the search, whatever the criterion was.
+
+    Parameters
+    ----------
+    search : MixtureOfFactorAnalyzers or sequence of Step
+        A fitted model, or the steps that a callback was given.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no steps.
+
+    Examples
+    --------
+    >>> import amofa
+    >>> ax = message_length(amofa.fit(np.random.default_rng(0).normal(size=(50, 2)), max_components=1))
+    >>> ax.get_ylabel()
+    'message length, nats'
+    """
+    steps = _steps(search)
+    ax = axes_for(ax)
+    _draw_steps(ax, steps, np.array([step.message_length for step in steps]))
+    ax.set_ylabel("message length, nats")
+    return ax
+
+
+def _steps(search: MixtureOfFactorAnalyzers | Sequence[Step]) -> tuple[Step, ...]:
+    steps = search.history if isinstance(search, MixtureOfFactorAnalyzers) else tuple(search)
+    if not steps:
+        raise ValueError("there are no steps of a search; only a model that amofa.fit has searched for has a history")
+    return steps
+
+
+def _draw_steps(ax: Axes, steps: Sequence[Step], values: NDArray[np.float64]) -> None:
+    """A line through what was accepted, a marker for every step, and a ring around the lowest accepted value."""
+    taken = np.array([step.accepted for step in steps])
+    positions = np.arange(len(steps))
+    ax.plot(positions[taken], values[taken], color=_ACCEPTED, linewidth=1.2)
+    for action, marker in _MARKERS.items():
+        of_action = np.array([step.action == action for step in steps])
+        for chosen, face in ((of_action & taken, _ACCEPTED), (of_action & ~taken, "white")):
+            if chosen.any():
+                edge = _ACCEPTED if face == _ACCEPTED else _REJECTED
+                label = action if face == _ACCEPTED else f"{action}, rejected"
+                ax.plot(positions[chosen], values[chosen], marker, mfc=face, mec=edge, ms=6, label=label)
+    best = positions[taken][np.argmin(values[taken])]
+    ax.plot(best, values[best], "o", mfc="none", mec="black", ms=13, label="lowest")
+    ax.set_xlabel("step")
+    whole_ticks(ax.xaxis)
+    legend_above(ax, 4)
+
+
+def snapshots(
+    steps: Sequence[LiveStep],
+    X: ArrayLike,
+    *,
+    columns: Sequence[int | str] | None = None,
+    ax: Sequence[Axes] | None = None,
+) -> NDArray[Any]:
+    """The models that the search went on from, one panel for each, as in the paper's figure of an evolution.
+
+    Parameters
+    ----------
+    steps : sequence of LiveStep
+        What the callback of ``amofa.fit`` was given, for instance ``steps.append`` of a list.
+    X : (n, d) array-like
+        The rows.
+    columns : two of int or str, optional
+        As of `clusters`; without them every panel of more than two columns has a plane of its own.
+    ax : sequence of matplotlib.axes.Axes, optional
+        At least one for each step that was accepted.
+
+    Returns
+    -------
+    (m,) ndarray of matplotlib.axes.Axes
+        Each with the step's action and cost as its title; that of the lowest cost is bold.
+
+    Raises
+    ------
+    ValueError
+        If there are no steps, or too few axes.
+
+    Examples
+    --------
+    >>> import amofa
+    >>> X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0, 0], [9, 9]], 30, axis=0)
+    >>> steps = []
+    >>> model = amofa.fit(X, callback=steps.append)
+    >>> snapshots(steps, X)[1].get_title().partition(":")[0]
+    'split'
+    """
+    accepted = [step for step in steps if step.accepted]
+    if not accepted:
+        raise ValueError("there are no steps; collect them with amofa.fit(X, callback=steps.append)")
+    panels = _new_panels(len(accepted)) if ax is None else np.array(ax, dtype=object).ravel()
+    if len(panels) < len(accepted):
+        raise ValueError(f"ax has {len(panels)} axes for {len(accepted)} accepted steps; pass one for each")
+    lowest = min(step.cost for step in accepted)
+    for panel, step in zip(panels, accepted, strict=False):
+        clusters(step.model, X, columns=columns, ax=panel)
+        panel.get_legend().remove()
+        weight = "bold" if step.cost == lowest else "normal"
+        panel.set_title(f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight=weight)
+    return panels[: len(accepted)]
+
+
+def _new_panels(n: int) -> NDArray[Any]:
+    columns = min(n, _PANELS)
+    rows = -(-n // columns)
+    size = _PANEL_SIZE[0] * columns, _PANEL_SIZE[1] * rows
+    figure, axes = pyplot().subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    figure.get_layout_engine().set(hspace=0.06, wspace=0.04)
+    for unused in axes.flat[n:]:
+        unused.set_visible(False)
+    panels: NDArray[Any] = axes.ravel()[:n]
+    return panels

@@ -1,0 +1,148 @@
+"""Pictures of a mixture without rows: its loadings; and the choice of a picture that suits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amofa.arguments import check_whole_number
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import FloatArray
+from amofa.plot._axes import axes_for
+from amofa.plot._plane import feature_names
+from amofa.plot._rows import clusters, density
+from amofa.plot._search import evolution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Inches that a row or column of a heat map takes, and the smallest and largest figure.
+_CELL, _LEAST, _MOST = 0.24, (4.5, 3.6), (14.0, 12.0)
+# Names of so many columns and factors can be read, one beside the other.
+_MOST_NAMES, _MOST_NUMBERS = 50, 40
+
+
+def loadings(
+    model: MixtureOfFactorAnalyzers, *, component: int | None = None, scaled: bool = True, ax: Axes | None = None
+) -> Axes:
+    """A heat map of loadings: columns of the table downwards, the factors of each component side by side.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    component : int, optional
+        This one alone; all that have factors where not given.
+    scaled : bool, default True
+        Divide by each column's standard deviation within the component: correlations of columns and factors. Otherwise
+        in the columns' own units.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such component, or no factor.
+
+    Examples
+    --------
+    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[3.0], [0.0]]], [[16.0, 1.0]])
+    >>> ax = loadings(model)
+    >>> ax.images[0].get_array().tolist()
+    [[0.6], [0.0]]
+    """
+    if component is None:
+        components = np.flatnonzero(model.n_factors).tolist()
+        if not components:
+            raise ValueError("the model has no factors, and so no loadings")
+    else:
+        components = [check_whole_number("component", component, at_least=0, at_most=model.n_components - 1)]
+        if model.n_factors[components[0]] == 0:
+            raise ValueError(f"component {component} has no factors, and so no loadings")
+    table = np.concatenate([_heat(model, k, scaled) for k in components], axis=1)
+    size = np.clip(_CELL * np.array(table.shape[::-1]) + 2.0, _LEAST, _MOST)
+    ax = axes_for(ax, size=(float(size[0]), float(size[1])))
+    largest = 1.0 if scaled else float(np.abs(table).max()) or 1.0
+    image = ax.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    label = "correlation of column and factor" if scaled else "loading"
+    ax.figure.colorbar(image, ax=ax, label=label)
+    _name_columns(ax, feature_names(model))
+    _name_factors(ax, components, [int(model.n_factors[k]) for k in components])
+    return ax
+
+
+def _heat(model: MixtureOfFactorAnalyzers, k: int, scaled: bool) -> FloatArray:
+    """Loadings (d, p_k) of component k in the units that they are shown in."""
+    values = model.loadings[k]
+    if not scaled:
+        return values
+    correlations: FloatArray = values / np.sqrt((values**2).sum(axis=1) + model.uniquenesses[k])[:, None]
+    return correlations
+
+
+def _name_columns(ax: Axes, names: tuple[str, ...]) -> None:
+    step = -(-len(names) // _MOST_NAMES)
+    ax.set_yticks(range(0, len(names), step), names[::step], fontsize="small" if len(names) > 25 else "medium")
+
+
+def _name_factors(ax: Axes, components: list[int], n_factors: list[int]) -> None:
+    """Numbers of the factors below; above, of the components, with lines between them."""
+    ends = np.cumsum(n_factors)
+    numbers = [str(q) for p in n_factors for q in range(p)]
+    step = -(-len(numbers) // _MOST_NUMBERS)
+    ax.set_xticks(range(0, len(numbers), step), numbers[::step], fontsize="small")
+    ax.set_xlabel("factor")
+    for end in ends[:-1]:
+        ax.axvline(end - 0.5, color="black", linewidth=1.0)
+    top = ax.secondary_xaxis("top")
+    top.set_xticks((ends - np.array(n_factors) / 2 - 0.5).tolist(), [str(k) for k in components])
+    top.set_xlabel("component")
+    top.tick_params(length=0)
+
+
+def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **options: Any) -> Axes:
+    """A picture that suits: what `MixtureOfFactorAnalyzers.plot` draws.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    X : (n, d) array-like, optional
+        With rows: their `density` where there is one column, their `clusters` otherwise. Without: the `loadings`, or
+        where there are no factors the `evolution` of the search, or for a model made from arrays, `clusters` or
+        `density` without rows.
+    **options
+        For the function that draws.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
+    >>> sensible(model).get_ylabel()
+    'density'
+    """
+    draw = suitable(model, with_rows=X is not None)
+    return draw(model, **options) if X is None else draw(model, X, **options)
+
+
+def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..., Axes]:
+    """The function that `sensible` draws with.
+
+    Examples
+    --------
+    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
+    >>> suitable(model, with_rows=False).__name__
+    'density'
+    """
+    if not with_rows and model.n_factors.any():
+        return loadings
+    if not with_rows and model.history:
+        return evolution
+    return density if model.n_features == 1 else clusters

@@ -1,0 +1,18 @@
+"""Estimators for scikit-learn, which ``pip install 'amofa[sklearn]'`` brings; amofa itself does not import them.
+
+All three are deterministic, take sample weights whose whole numbers are repeated rows, and keep to scikit-learn's
+conventions: pipelines, searches, cloning, pickles, frames, metadata routing.
+"""
+
+try:
+    import sklearn as _sklearn  # noqa: F401 - to say what is missing
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "amofa.sklearn needs scikit-learn: pip install 'amofa[sklearn]'", name="sklearn"
+    ) from error
+
+from amofa.sklearn._classifier import AMoFAClassifier
+from amofa.sklearn._mixture import AMoFA
+from amofa.sklearn._regressor import AMoFARegressor
+
+__all__ = ["AMoFA", "AMoFAClassifier", "AMoFARegressor"]

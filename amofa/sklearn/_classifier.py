@@ -1,0 +1,204 @@
+"""A mixture of factor analysers for each class as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import check_cv
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from amofa.classes import NOISE_FLOOR, PARTS, Table, fit_classes
+from amofa.parameters import FloatArray
+from amofa.pooling import ClassFit
+from amofa.samples import check_weights
+from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations
+
+
+class AMoFAClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier with one mixture of factor analysers per class, whose numbers of components and factors are found.
+
+    Classes borrow covariance from one another: every covariance is drawn towards the pooled one, as far as
+    cross-validation inside the training rows tells. See `amofa.classes.fit_classes`, which does the work.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components of each class; found where not given.
+    n_factors : int or sequence of int, optional
+        Number of factors of every component, or of each; found where not given.
+    priors : {"uniform", "empirical"} or (n_classes,) array-like, default "uniform"
+        Probabilities of the classes: the same for all, their shares of the training rows, or numbers of sum 1.
+    noise_floor : float or (n_features,) array-like, default 0.06
+        Smallest uniqueness in all classes: a share of each column's variance in the rows of all classes, or variances.
+    pooled_rows : float, optional
+        Rows that the pooled covariance is worth; 0 for none. Estimated where not given. Anything but 0 forms matrices
+        of n_features x n_features.
+    single_weight : float, optional
+        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
+        given.
+    cv : int, cross-validation generator or iterable, default 3
+        For the estimates. An int is the number of parts into which each class is cut, by the order of its rows. No
+        part is fitted, which saves two thirds of the time or more, where `pooled_rows` and `single_weight` are given.
+    search : {"thorough", "paper"}, default "thorough"
+    criterion : {"aic", "evidence", "mml", "bic", "icl"}, default "aic"
+        What the search minimises; "evidence" with search="thorough" alone.
+    noise : {"auto", "component", "shared", "isotropic"}, optional
+        How uniquenesses of a class are tied; the search's own where not given.
+    prior_rows : float, optional
+        Strength of the prior of uniquenesses, with search="thorough".
+    max_components, max_factors : int, optional
+        Bounds of what is found.
+    tol : float, default 1e-5
+        Tolerance of EM, nats per row.
+    max_iter : int, default 100
+        Most iterations of one EM run.
+    n_threads : int, optional
+        Threads of each fit.
+    n_jobs : int, optional
+        Processes over the fits of classes and parts, as everywhere in scikit-learn; results do not depend on it.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+        Labels of the classes.
+    models_ : list of n_classes MixtureOfFactorAnalyzers
+        Their densities, with what they borrow.
+    priors_ : (n_classes,) array
+    n_components_ : (n_classes,) int array
+        Components found in each class.
+    n_factors_ : list of n_classes int arrays
+        Factors of each of them.
+    pooled_rows_, single_weight_ : float
+        What was estimated, or given.
+    n_iter_ : int
+        EM iterations of all fits of whole classes.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array of str
+        Only where the training rows had string names of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amofa.sklearn import AMoFAClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(5, 1, (60, 2))])
+    >>> classifier = AMoFAClassifier().fit(X, ["low"] * 60 + ["high"] * 60)
+    >>> classifier.predict([[0, 0], [5, 6]]).tolist()
+    ['low', 'high']
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_factors: int | Sequence[int] | None = None,
+        *,
+        priors: str | ArrayLike = "uniform",
+        noise_floor: float | ArrayLike = NOISE_FLOOR,
+        pooled_rows: float | None = None,
+        single_weight: float | None = None,
+        cv: Any = PARTS,
+        search: str = "thorough",
+        criterion: str = "aic",
+        noise: str | None = None,
+        prior_rows: float | None = None,
+        max_components: int | None = None,
+        max_factors: int | None = None,
+        tol: float = 1e-5,
+        max_iter: int = 100,
+        n_threads: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_factors = n_factors
+        self.priors = priors
+        self.noise_floor = noise_floor
+        self.pooled_rows = pooled_rows
+        self.single_weight = single_weight
+        self.cv = cv
+        self.search = search
+        self.criterion = criterion
+        self.noise = noise
+        self.prior_rows = prior_rows
+        self.max_components = max_components
+        self.max_factors = max_factors
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_threads = n_threads
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find a mixture for each class.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        y : (n_samples,) array-like
+            Labels of the rows.
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts. A class whose rows all have weight 0 is none.
+
+        Returns
+        -------
+        self
+        """
+        rows, labels = validate_data(self, X, y, dtype=FLOATS)
+        check_classification_targets(labels)
+        labels = column_or_1d(labels, warn=True)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(rows))
+        self.classes_ = np.unique(labels if weights is None else labels[weights > 0])
+        # Rows of classes that do not count have no weight, so it is all the same which class they are put into.
+        numbers = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        options = self.get_params(deep=False)
+        del options["n_jobs"]
+        if not isinstance(self.cv, Integral):
+            options["cv"] = check_cv(self.cv, labels, classifier=True).split(rows, labels)
+        table = named_or_checked(self, X, rows)
+        found = fit_classes(table, numbers, sample_weight=weights, apply=self._apply, **options)
+        self._found = found
+        self.models_ = list(found.models)
+        self.priors_ = np.exp(found.log_priors)
+        self.n_components_ = np.array([fit.mixture.n_components for fit in found.fits])
+        self.n_factors_ = [fit.mixture.n_factors for fit in found.fits]
+        self.pooled_rows_, self.single_weight_ = found.pooling
+        self.n_iter_ = sum(total_iterations(fit.mixture) for fit in found.fits)
+        return self
+
+    def _apply(self, fit_one: Any, tables: Iterable[Table]) -> list[ClassFit]:
+        fits: list[ClassFit] = Parallel(n_jobs=self.n_jobs)(delayed(fit_one)(table) for table in tables)
+        return fits
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of every row, (n_samples,)."""
+        rows = checked_rows(self, X)
+        labels: NDArray[Any] = self.classes_[self._found.predict(rows)]
+        return labels
+
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Logarithms of the classes' probabilities for every row, (n_samples, n_classes); they never underflow."""
+        rows = checked_rows(self, X)
+        return self._found.log_posteriors(rows)
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probability of every class for every row, (n_samples, n_classes), float64 whatever X is."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Logarithms of the classes' probabilities, (n_samples, n_classes); of two classes, the log-odds of the second.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples, n_classes) or (n_samples,) array
+        """
+        log_proba = self.predict_log_proba(X)
+        return log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba

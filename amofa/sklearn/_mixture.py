@@ -1,0 +1,213 @@
+"""The mixture as a scikit-learn estimator: a density, a clustering and a reduction of dimensions in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from amofa.arguments import RandomState
+from amofa.fitting import fit
+from amofa.parameters import FloatArray
+from amofa.sklearn._options import FLOATS, FitOptions, checked_rows, named_or_checked
+
+
+class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
+    """A mixture of factor analysers whose numbers of components and factors are found.
+
+    Parameters are the options of `amofa.fit`, which describes them.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; found where not given.
+    n_factors : int or sequence of int, optional
+        Number of factors of every component, or of each; found where not given.
+    search : {"thorough", "paper"}, default "thorough"
+    criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
+        The search's own where not given.
+    noise : {"auto", "component", "shared", "isotropic"}, optional
+        How uniquenesses are tied; the search's own where not given.
+    noise_floor : float or (n_features,) array-like, optional
+        Smallest uniqueness: a share of each column's variance, or variances.
+    prior_scale : (n_features,) array-like, optional
+        Variances about which the prior of uniquenesses is centred.
+    prior_rows : float, optional
+        Strength of this prior.
+    max_components, max_factors : int, optional
+        Bounds of what is found.
+    init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
+        Where the search starts: a model, or labels of the training rows, -1 where there is none.
+    tol : float, default 1e-5
+        Tolerance of EM, nats per row.
+    max_iter : int, default 100
+        Most iterations of one EM run.
+    callback : callable, optional
+        Sees every step of the search, and ends it by returning something true.
+    progress : bool, default False
+        Whether a terminal shows how far the search is.
+    on_interrupt : {"raise", "return"}, default "raise"
+        What a KeyboardInterrupt does.
+    n_threads : int, optional
+        Threads of the fit; results do not depend on it.
+
+    Attributes
+    ----------
+    model_ : MixtureOfFactorAnalyzers
+        The mixture, with all that it can do: ``model_.summary()``, ``model_.factor_scores(X)``, ``model_.save(path)``.
+    n_components_ : int
+    n_factors_ : (n_components_,) int array
+    weights_ : (n_components_,) array
+    means_, uniquenesses_ : (n_components_, n_features) arrays
+    loadings_ : list of n_components_ arrays (n_features, n_factors_[k])
+    labels_ : (n_samples,) int array
+        The component of each training row.
+    converged_ : bool
+    n_iter_ : int
+        EM iterations of all steps of the search.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array of str
+        Only where the training rows had string names of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amofa.sklearn import AMoFA
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> mixture = AMoFA().fit(X)
+    >>> mixture.n_components_, mixture.predict([[0, 0], [8, 7]])
+    (2, array([0, 1]))
+    """
+
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find a mixture.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        y : ignored
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+        """
+        rows = validate_data(self, X, dtype=FLOATS)
+        self._set_fitted(fit(named_or_checked(self, X, rows), sample_weight=sample_weight, **self._options()))
+        self.labels_ = self.model_.predict(rows)
+        return self
+
+    # -- density --
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Log density of every row, nats, (n_samples,)."""
+        rows = checked_rows(self, X)
+        return self.model_.score_samples(rows).astype(rows.dtype, copy=False)
+
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log density of the rows, nats; higher is better."""
+        rows = checked_rows(self, X)
+        return self.model_.score(rows, sample_weight)
+
+    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Bayesian information criterion of the rows; lower is better."""
+        rows = checked_rows(self, X)
+        return self.model_.bic(rows, sample_weight)
+
+    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Akaike's information criterion of the rows; lower is better."""
+        rows = checked_rows(self, X)
+        return self.model_.aic(rows, sample_weight)
+
+    def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Integrated completed likelihood of the rows; lower is better."""
+        rows = checked_rows(self, X)
+        return self.model_.icl(rows, sample_weight)
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default 1
+        random_state : int, numpy Generator, numpy RandomState or None
+            For the same rows every time; None takes entropy from the system.
+
+        Returns
+        -------
+        X : (n_samples, n_features) float64
+        y : (n_samples,) intp
+            The component of each row.
+        """
+        check_is_fitted(self)
+        return self.model_.sample(n_samples, random_state)
+
+    # -- clusters --
+
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
+        """The most probable component of every row, (n_samples,)."""
+        rows = checked_rows(self, X)
+        return self.model_.predict(rows)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Probability of every component for every row, (n_samples, n_components_)."""
+        rows = checked_rows(self, X)
+        return self.model_.predict_proba(rows).astype(rows.dtype, copy=False)
+
+    # -- reduced dimensions --
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Probabilities of the components, then each component's factor scores times its probability.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples, n_components_ + sum(n_factors_)) array
+        """
+        rows = checked_rows(self, X)
+        return self.model_.transform(rows).astype(rows.dtype, copy=False)
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Rows from what `transform` gives: the parts of them that the components and their factors explain.
+
+        Parameters
+        ----------
+        X : (n_samples, n_components_ + sum(n_factors_)) array-like
+
+        Returns
+        -------
+        (n_samples, n_features) array
+        """
+        check_is_fitted(self)
+        coordinates = check_array(X, dtype=FLOATS)
+        return self.model_.inverse_transform(coordinates).astype(coordinates.dtype, copy=False)
+
+    def get_feature_names_out(self, input_features: Iterable[str] | None = None) -> NDArray[Any]:
+        """Names of what `transform` gives: ``amofa_r0``, ... of probabilities, ``amofa_z0_0``, ... of factors.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        (n_components_ + sum(n_factors_),) array of str objects
+        """
+        check_is_fitted(self)
+        probabilities = [f"amofa_r{k}" for k in range(self.n_components_)]
+        factors = [f"amofa_z{k}_{q}" for k, p in enumerate(self.n_factors_) for q in range(p)]
+        return np.asarray(probabilities + factors, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

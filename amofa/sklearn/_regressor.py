@@ -1,0 +1,137 @@
+"""Regression by conditional means under a mixture of factor analysers of all columns, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from amofa.conditional import conditional_moments
+from amofa.fitting import fit
+from amofa.sklearn._options import FLOATS, FitOptions, checked_rows
+
+
+class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
+    """Regression of one or several targets by a mixture of factor analysers of features and targets together.
+
+    A prediction is the conditional mean of the targets given the features, exact under the mixture: in each component
+    it is linear, and between components it passes from one to the other as their probabilities do. It has a standard
+    deviation, which is that of a new observation, noise included.
+
+    Parameters are the options of `amofa.fit`, which describes them, for a table of the features and then the targets.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; found where not given.
+    n_factors : int or sequence of int, optional
+        Number of factors of every component, or of each; found where not given.
+    search : {"thorough", "paper"}, default "thorough"
+    criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
+        The search's own where not given.
+    noise : {"auto", "component", "shared", "isotropic"}, optional
+        How uniquenesses are tied; the search's own where not given.
+    noise_floor : float or (n_features + n_outputs,) array-like, optional
+        Smallest uniqueness: a share of each column's variance, or variances.
+    prior_scale : (n_features + n_outputs,) array-like, optional
+        Variances about which the prior of uniquenesses is centred.
+    prior_rows : float, optional
+        Strength of this prior.
+    max_components, max_factors : int, optional
+        Bounds of what is found.
+    init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
+        Where the search starts: a model of features and targets, or labels of the training rows, -1 for none.
+    tol : float, default 1e-5
+        Tolerance of EM, nats per row.
+    max_iter : int, default 100
+        Most iterations of one EM run.
+    callback : callable, optional
+        Sees every step of the search, and ends it by returning something true.
+    progress : bool, default False
+        Whether a terminal shows how far the search is.
+    on_interrupt : {"raise", "return"}, default "raise"
+        What a KeyboardInterrupt does.
+    n_threads : int, optional
+        Threads of the fit; results do not depend on it.
+
+    Attributes
+    ----------
+    model_ : MixtureOfFactorAnalyzers
+        The mixture of the n_features columns of X and, after them, the n_outputs columns of y.
+    n_components_ : int
+    n_factors_ : (n_components_,) int array
+    weights_ : (n_components_,) array
+    means_, uniquenesses_ : (n_components_, n_features + n_outputs) arrays
+    loadings_ : list of n_components_ arrays (n_features + n_outputs, n_factors_[k])
+    n_outputs_ : int
+    converged_ : bool
+    n_iter_ : int
+        EM iterations of all steps of the search.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array of str
+        Only where the training rows had string names of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amofa.sklearn import AMoFARegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (300, 1))
+    >>> y = np.abs(X[:, 0]) + rng.normal(0, 0.1, 300)
+    >>> regressor = AMoFARegressor().fit(X, y)
+    >>> mean, deviation = regressor.predict([[-1.5], [1.0]], return_std=True)
+    >>> mean.round(1), deviation.round(1)
+    (array([1.5, 1. ]), array([0.1, 0.1]))
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find a mixture of features and targets.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        y : (n_samples,) or (n_samples, n_outputs) array-like
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+        """
+        rows, targets = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True)
+        self._one_target = targets.ndim == 1
+        self.n_outputs_ = 1 if self._one_target else targets.shape[1]
+        table = np.column_stack([rows, targets]).astype(np.float64, copy=False)
+        self._set_fitted(fit(table, sample_weight=sample_weight, **self._options()))
+        return self
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Conditional means of the targets given the features.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        return_std : bool, default False
+
+        Returns
+        -------
+        mean : (n_samples,) or (n_samples, n_outputs) array
+            As y was.
+        std : array of the same shape
+            Standard deviations of new observations; only if `return_std`.
+        """
+        rows = checked_rows(self, X)
+        d = self.n_features_in_
+        # Squares of huge deviations may have no finite value.
+        with np.errstate(over="ignore"):
+            means, variances = conditional_moments(
+                self.model_._parameters, np.arange(d), np.arange(d, d + self.n_outputs_), rows
+            )
+        mean, deviation = (self._as_targets(values, rows.dtype) for values in (means, np.sqrt(variances)))
+        return (mean, deviation) if return_std else mean
+
+    def _as_targets(self, values: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+        return (values[:, 0] if self._one_target else values).astype(dtype, copy=False)

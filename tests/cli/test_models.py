@@ -1,0 +1,227 @@
+"""Commands about models: demo, fit, describe, sample."""
+
+import io
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from cli_helpers import strict_json, write
+
+import amofa
+from amofa import cli
+from amofa.demo import demonstrate, example_2
+
+# ---- demo ------------------------------------------------------------------------------------------------------------
+
+
+def test_demo(run):
+    text = run("demo")
+    result = demonstrate(0)
+    for step in result.model.history:
+        assert f"{step.message_length:.2f}" in text
+        assert f"{step.log_likelihood:.2f}" in text
+    assert f"{result.distance:.4f}" in text
+    assert "(-4.00, -4.00)" in text
+    assert text == run("demo", "--seed", "0")
+    assert text != run("demo", "--seed", "1")
+
+
+def test_demo_finds_the_clusters(run):
+    values = strict_json(run("demo", "--json"))
+    assert values["n_components"] == len(values["weights"]) == 4
+    assert values["normalized_information_distance"] < 0.3
+    np.testing.assert_array_equal(np.sum(values["contingency"], axis=1), [300, 300, 300, 100])
+    assert values["history"][0]["action"] == "start"
+    assert values["true_weights"] == [0.3, 0.3, 0.3, 0.1]
+
+
+def test_demo_rows_are_drawn_from_the_clusters():
+    draws = [example_2(seed) for seed in range(40)]
+    X = np.concatenate([x for x, _ in draws])
+    labels = np.concatenate([y for _, y in draws])
+    for k, (mean, covariance) in enumerate(
+        [
+            ([-4, -4], [[0.8, 0.5], [0.5, 0.8]]),
+            ([-4, -4], [[5, -2], [-2, 5]]),
+            ([2, 2], [[2, -1], [-1, 2]]),
+            ([-1, -6], [[0.125, 0], [0, 0.125]]),
+        ]
+    ):
+        np.testing.assert_allclose(X[labels == k].mean(axis=0), mean, atol=0.1)
+        np.testing.assert_allclose(np.cov(X[labels == k].T), covariance, rtol=0.1, atol=0.02)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 6])
+def test_demo_report_of_any_number_of_components(monkeypatch, run, n_components):
+    monkeypatch.setattr("amofa.demo.fit", lambda X: amofa.fit(X, n_components=n_components, n_factors=1))
+    text = run("demo")
+    assert f"Found: {n_components} components" in text
+    assert text.count("none") == abs(n_components - 4)
+
+
+# ---- fit -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("files")
+def test_fit_writes_the_model_and_prints_its_summary(run, rows):
+    text = run("fit", "rows.csv", "--columns", "x,y", "-o", "out.npz")
+    expected, found = amofa.fit(rows), amofa.load("out.npz")
+    assert text == f"{found.summary()}\n"
+    assert found.log_likelihood == expected.log_likelihood
+    assert found.feature_names == ("x", "y")
+
+
+@pytest.mark.usefixtures("files")
+def test_fit_json(run, rows):
+    values = strict_json(run("fit", "rows.csv", "--columns", "x,y", "-o", "out.npz", "--json"))
+    model = amofa.fit(rows)
+    assert values["n_components"] == model.n_components
+    assert values["n_features"] == 2
+    assert values["n_factors"] == model.n_factors.tolist()
+    assert values["weights"] == model.weights.tolist()
+    assert values["message_length"] == model.message_length
+    assert values["log_likelihood"] == model.log_likelihood
+    assert values["n_parameters"] == model.n_parameters
+    assert values["converged"] is True
+    assert values["criterion"] == "evidence"
+    assert values["n_samples"] == 300
+    assert values["columns"] == ["x", "y"]
+    assert values["output"] == "out.npz"
+    assert len(values["history"]) == len(model.history)
+    last = model.history[-1]
+    assert values["history"][-1] == {
+        "action": last.action,
+        "component": last.component,
+        "n_components": last.n_components,
+        "n_factors": list(last.n_factors),
+        "cost": last.cost,
+        "message_length": last.message_length,
+        "log_likelihood": last.log_likelihood,
+        "n_iter": last.n_iter,
+        "accepted": last.accepted,
+    }
+
+
+@pytest.mark.usefixtures("files")
+def test_fit_without_output_writes_nothing(run, folder):
+    before = sorted(folder.iterdir())
+    assert strict_json(run("fit", "rows.npy", "--json"))["output"] is None
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        (["--n-components", "3", "--n-factors", "1"], {"n_components": 3, "n_factors": 1}),
+        (["--n-factors", "1,2"], {"n_factors": (1, 2)}),
+        (["--search", "paper", "--criterion", "bic"], {"search": "paper", "criterion": "bic"}),
+        (["--noise-floor", "0.01"], {"noise_floor": 0.01}),
+        (["--noise-floor", "0.5,2"], {"noise_floor": [0.5, 2]}),
+        (["--max-components", "1", "--max-factors", "1"], {"max_components": 1, "max_factors": 1}),
+        (["--tol", "1e-3", "--max-iter", "200"], {"tol": 1e-3, "max_iter": 200}),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_fit_options(run, rows, options, arguments):
+    run("fit", "rows.npy", "-o", "out.npz", *options)
+    found, expected = amofa.load("out.npz"), amofa.fit(rows, **arguments)
+    assert found.n_factors.tolist() == expected.n_factors.tolist()
+    assert found.log_likelihood == expected.log_likelihood
+    assert found.criterion == expected.criterion
+    assert len(found.history) == len(expected.history)
+
+
+@pytest.mark.usefixtures("files")
+def test_fit_with_weights(run, rows):
+    values = strict_json(run("fit", "rows.csv", "--columns", "0-1", "--weights", "w", "--json"))
+    assert values["n_samples"] == 600
+    expected = amofa.fit(rows, sample_weight=np.full(300, 2.0))
+    # The columns lie apart in memory, which changes the order of sums.
+    assert values["log_likelihood"] == pytest.approx(expected.log_likelihood, rel=1e-9)
+    assert values["n_factors"] == expected.n_factors.tolist()
+
+
+@pytest.mark.usefixtures("files")
+def test_fit_reads_all_formats(run, rows, monkeypatch):
+    expected = run("fit", "rows.npy", "--json")
+    np.savez("rows.npz", rows=rows, labels=rows[:, 0] > 15)
+    np.savez("two.npz", rows=rows, others=rows + 1)
+    text = {d: "".join(f"{x!r}{d}{y!r}\n" for x, y in rows.tolist()) for d in ",\t |"}
+    write("plain.csv", text[","])
+    write("rows.tsv", text["\t"])
+    write("rows.dat", text[" "])
+    write("bars.csv", text["|"])
+    for arguments in (
+        ["rows.npz"],
+        ["two.npz", "--key", "rows"],
+        ["plain.csv"],
+        ["rows.tsv"],
+        ["rows.dat"],
+        ["bars.csv", "--delimiter", "|"],
+    ):
+        assert run("fit", *arguments, "--json") == expected
+    for name in ("tab", "\\t"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text["\t"].encode())))
+        assert run("fit", "-", "--delimiter", name, "--json") == expected
+
+
+@pytest.mark.usefixtures("files")
+def test_columns_with_commas_in_their_names(run):
+    write("x.csv", '"a, b",c\n1,2\n3,5\n4,9\n')
+    assert strict_json(run("fit", "x.csv", "--columns", '"a, b"', "--json"))["columns"] == ["a, b"]
+
+
+def test_warnings_are_lines_on_standard_error(capsys, rows):
+    np.save("rows.npy", np.column_stack([rows, np.ones(300)]))
+    assert cli.main(["fit", "rows.npy", "--search", "paper", "--max-iter", "1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    strict_json(out)
+    assert [line.startswith("amofa: warning: ") for line in err.splitlines()] == [True] * 2
+    assert "1 of 3 columns of X are constant" in err
+    assert "did not converge" in err
+
+
+def test_warnings_of_others_are_not_hidden(monkeypatch):
+    monkeypatch.setattr("amofa.demo.demonstrate", lambda seed: warnings.warn("other", RuntimeWarning, stacklevel=1))
+    with pytest.raises(RuntimeWarning, match="other"):
+        cli.main(["demo"])
+
+
+# ---- describe and sample ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("files")
+def test_describe(run, mixture):
+    assert run("describe", "model.npz") == f"{mixture.summary()}\n"
+    values = strict_json(run("describe", "model.npz", "--json"))
+    assert values["weights"] == mixture.weights.tolist()
+    assert values["means"] == mixture.means.tolist()
+    assert values["loadings"] == [loadings.tolist() for loadings in mixture.loadings]
+    assert values["uniquenesses"] == mixture.uniquenesses.tolist()
+    assert values["message_length"] is None
+    assert values["history"] == []
+
+
+@pytest.mark.usefixtures("files")
+def test_describe_is_the_summary_of_the_fit(run):
+    assert run("fit", "rows.npy", "-o", "out.npz") == run("describe", "out.npz")
+
+
+@pytest.mark.usefixtures("files")
+def test_sample(run, mixture):
+    lines = run("sample", "model.npz", "50", "--seed", "3").splitlines()
+    assert lines[0] == "x0,x1"
+    X, labels = mixture.sample(50, 3)
+    np.testing.assert_array_equal(np.array([line.split(",") for line in lines[1:]], dtype=float), X)
+    run("sample", "model.npz", "50", "--seed", "3", "--labels", "-o", "out.csv")
+    table = np.loadtxt("out.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(table, np.column_stack([X, labels]))
+    run("sample", "model.npz", "50", "--seed", "3", "-o", "out.npy")
+    np.testing.assert_array_equal(np.load("out.npy"), X)
+
+
+@pytest.mark.usefixtures("files")
+def test_samples_without_seed_differ(run):
+    assert run("sample", "model.npz", "5") != run("sample", "model.npz", "5")
+    assert run("sample", "model.npz", "0", "--labels") == "x0,x1,label\n"

@@ -1,0 +1,105 @@
+"""The command plot: every kind of picture is written, and shows what the function that draws it does."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_helpers import write
+
+import amofa
+import amofa.plot
+
+matplotlib = pytest.importorskip("matplotlib")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+KINDS = ["clusters", "uncertainty", "density", "responsibilities", "scores", "loadings", "evolution", "message-length"]
+
+
+@pytest.fixture
+def fitted(run, rng):
+    """rows.csv with two columns of numbers and one of labels, and model.npz, fitted to them."""
+    X = np.concatenate([rng.normal(0, 1, (60, 1)) * [1, 2] + rng.normal(0, 0.1, (60, 2)), rng.normal(30, 1, (30, 2))])
+    lines = [f"{x!r},{y!r},{'big' if x > 15 else 'small'}" for x, y in X.tolist()]
+    write("rows.csv", "\n".join(["width,height,size", *lines, ""]))
+    run("fit", "rows.csv", "--columns", "width,height", "-o", "model.npz")
+    return X
+
+
+@pytest.fixture
+def drawn(run):
+    """The function drawn(*options): the axes of the picture that the command writes."""
+
+    def call(*options):
+        plt.close("all")
+        assert run("plot", "model.npz", *options, "-o", "out.png") == ""
+        assert Path("out.png").read_bytes().startswith(b"\x89PNG")
+        return plt.gcf().axes[0]
+
+    return call
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind(fitted, drawn, kind):
+    rows = [] if kind in ("loadings", "evolution", "message-length") else ["rows.csv"]
+    ax = drawn(*rows, "--kind", kind)
+    model = amofa.load("model.npz")
+    name = {"scores": "factor_scores", "message-length": "message_length"}.get(kind, kind)
+    expected = getattr(amofa.plot, name)(model, *[fitted] * len(rows))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == (expected.get_xlabel(), expected.get_ylabel())
+    assert len(ax.get_lines()) == len(expected.get_lines())
+
+
+def test_what_suits(fitted, drawn):
+    assert drawn("rows.csv").get_xlabel() == "width"
+    assert len(drawn("rows.csv").collections[0].get_offsets()) == len(fitted)
+    assert drawn().get_xlabel() == "factor"
+
+
+def test_options(fitted, drawn):
+    assert drawn("rows.csv", "--axes", "height,0").get_xlabel() == "height"
+    assert drawn("rows.csv", "--kind", "density", "--column", "1").get_xlabel() == "height"
+    assert drawn("--kind", "density", "--column", "height").get_xlabel() == "height"
+    assert drawn("--kind", "loadings", "--component", "0").get_xlabel() == "factor"
+    legend = drawn("rows.csv", "--labels", "size").get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["big", "small"]
+
+
+@pytest.mark.parametrize(("name", "start"), [("out.pdf", b"%PDF"), ("out.svg", b"<?xml")])
+def test_formats(fitted, run, name, start):
+    run("plot", "model.npz", "-o", name)
+    assert Path(name).read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("model.npz", "the following arguments are required: -o/--output (see amofa plot --help)"),
+        ("model.npz -o out.xyz", "Format 'xyz' is not supported"),
+        ("model.npz -o -", "- is not a regular file; pictures are written to such files only"),
+        ("model.npz -o no/out.png", "no/out.png: there is no folder no"),
+        ("model.npz -o model.npz", "model.npz is read and cannot be the output too"),
+        ("model.npz rows.csv -o rows.csv", "rows.csv is read and cannot be the output too"),
+        ("model.npz --kind pie -o out.png", "argument --kind: invalid choice: 'pie'"),
+        ("model.npz --kind scores -o out.png", "--kind scores needs rows; add FILE"),
+        ("model.npz rows.csv --kind loadings -o out.png", "--kind loadings is of the model alone; leave out rows.csv"),
+        ("model.npz rows.csv --column 0 -o out.png", "--column is of no use for --kind clusters"),
+        ("model.npz --kind clusters --labels size -o out.png", "--labels are those of rows; add FILE"),
+        ("model.npz rows.csv --labels no -o out.png", "rows.csv has no column 'no'"),
+        ("model.npz rows.csv --axes width -o out.png", "columns must be two columns, got 1"),
+        ("model.npz rows.csv --axes width,depth -o out.png", "columns has 'depth', but the model has no column of"),
+        ("model.npz --kind loadings --component 7 -o out.png", "component must be from 0 to"),
+    ],
+)
+@pytest.mark.usefixtures("fitted")
+def test_refusals(refusal, argv, message):
+    assert refusal("plot", *argv.split(" ")).startswith(message)
+    assert not Path("out.png").exists()
+
+
+@pytest.mark.usefixtures("fitted")
+def test_without_matplotlib(refusal, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert refusal("plot", "model.npz", "-o", "x.png") == (
+        "pictures need matplotlib: python -m pip install 'amofa[plot]'"
+    )

@@ -1,0 +1,313 @@
+"""Commands about rows: predict, score, impute, classify."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_helpers import strict_json, write
+
+import amofa
+from amofa.classes import fit_classes
+
+# ---- predict ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("files")
+def test_predict_prints_labels(run, rows):
+    assert run("predict", "model.npz", "rows.npy") == "".join(f"{int(x > 15)}\n" for x in rows[:, 0])
+    assert run("predict", "model.npz", "rows.csv", "--columns", "x,y", "-o", "-") == run(
+        "predict", "model.npz", "rows.npy"
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_predict_probabilities_and_scores(run, rows, mixture):
+    lines = run("predict", "model.npz", "rows.npy", "--proba", "--scores").splitlines()
+    assert lines[0] == "label,p0,p1,z0_0"
+    values = np.array([line.split(",") for line in lines[1:]], dtype=float)
+    np.testing.assert_array_equal(values[:, 0], mixture.predict(rows))
+    np.testing.assert_array_equal(values[:, 1:3], mixture.predict_proba(rows))
+    np.testing.assert_array_equal(values[:, 3:], mixture.factor_scores(rows)[0])
+    assert lines[1].startswith("0,")
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.npy", "out"])
+@pytest.mark.usefixtures("files")
+def test_predict_to_a_file(run, rows, mixture, name):
+    assert run("predict", "model.npz", "rows.npy", "--proba", "-o", name) == ""
+    if name == "out.npy":
+        table = np.load(name)
+    else:
+        table = np.loadtxt(name, delimiter="\t" if name == "out.tsv" else ",", skiprows=1)
+    np.testing.assert_array_equal(table[:, 1:], mixture.predict_proba(rows))
+
+
+@pytest.mark.usefixtures("files")
+def test_predict_labels_to_npy(run, rows, mixture):
+    run("predict", "model.npz", "rows.npy", "--output", "out.npy")
+    np.testing.assert_array_equal(np.load("out.npy"), mixture.predict(rows))
+    assert np.load("out.npy").dtype.kind == "i"
+
+
+@pytest.mark.usefixtures("files")
+def test_predict_json(run, rows, mixture):
+    values = strict_json(run("predict", "model.npz", "rows.npy", "--json"))
+    assert values == {"n_rows": 300, "counts": [200, 100], "output": None, "labels": mixture.predict(rows).tolist()}
+    values = strict_json(run("predict", "model.npz", "rows.npy", "--json", "--proba", "--scores"))
+    assert values["probabilities"] == mixture.predict_proba(rows).tolist()
+    assert values["factor_scores"] == [scores.tolist() for scores in mixture.factor_scores(rows)]
+    values = strict_json(run("predict", "model.npz", "rows.npy", "--json", "-o", "out.csv"))
+    assert values == {"n_rows": 300, "counts": [200, 100], "output": "out.csv"}
+    np.testing.assert_array_equal(np.loadtxt("out.csv"), mixture.predict(rows))
+
+
+# ---- score -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("files")
+def test_score(run, rows, mixture):
+    text = run("score", "model.npz", "rows.npy")
+    for value in (
+        mixture.score(rows),
+        300 * mixture.score(rows),
+        mixture.bic(rows),
+        mixture.aic(rows),
+        mixture.icl(rows),
+    ):
+        assert f"{value:.4f}" in text
+    assert text.count("lower is better") == 3
+    assert text.count("higher is better") == 2
+
+
+@pytest.mark.usefixtures("files")
+def test_score_json(run, rows, mixture):
+    values = strict_json(run("score", "model.npz", "rows.npy", "--json"))
+    assert values == {
+        "n_samples": 300,
+        "mean_log_density": mixture.score(rows),
+        "log_likelihood": 300 * mixture.score(rows),
+        "bic": mixture.bic(rows),
+        "aic": mixture.aic(rows),
+        "icl": mixture.icl(rows),
+    }
+    values = strict_json(run("score", "model.npz", "rows.npy", "--json", "--per-row"))
+    assert values["log_densities"] == mixture.score_samples(rows).tolist()
+    assert values["bic"] == mixture.bic(rows)
+
+
+@pytest.mark.usefixtures("files")
+def test_score_of_rows(run, rows, mixture):
+    lines = run("score", "model.npz", "rows.npy", "--per-row").splitlines()
+    assert [float(line) for line in lines] == mixture.score_samples(rows).tolist()
+
+
+@pytest.mark.usefixtures("files")
+def test_score_with_weights(run, rows, mixture):
+    values = strict_json(run("score", "model.npz", "rows.csv", "--columns", "x,y", "--weights", "w", "--json"))
+    assert values["n_samples"] == 600
+    assert values["bic"] == mixture.bic(rows, np.full(300, 2.0))
+
+
+@pytest.mark.usefixtures("files")
+def test_what_is_not_finite_is_null_in_json(run):
+    write("far.csv", "1e300,0\n")
+    values = strict_json(run("score", "model.npz", "far.csv", "--json", "--per-row"))
+    assert values["log_likelihood"] is None
+    assert values["log_densities"] == [None]
+
+
+@pytest.fixture
+def iris():
+    """train.csv, test.csv with labels, new.csv without: three groups of four columns with names."""
+    rng = np.random.default_rng(0)
+    labels = np.array(["setosa", "virginica", "big one"])[np.arange(150) % 3]
+    X = rng.normal(0, 0.5, (150, 4)) + 3 * (np.arange(150) % 3)[:, None] * [1, 0, 1, -1]
+    for name, rows, with_labels in (
+        ("train", slice(100), True),
+        ("test", slice(100, 150), True),
+        ("new", slice(100, 150), False),
+    ):
+        header = "a,b,c,d" + ",kind" * with_labels
+        lines = [
+            ",".join([*map(repr, x), *[label] * with_labels])
+            for x, label in zip(X[rows].tolist(), labels[rows], strict=True)
+        ]
+        write(f"{name}.csv", "\n".join([header, *lines, ""]))
+    return X, labels
+
+
+# ---- columns by name, missing cells ----------------------------------------------------------------------------------
+
+
+def test_columns_are_found_by_the_names_of_the_model(run, iris):
+    X, _ = iris
+    run("fit", "train.csv", "--columns", "a,b,c,d", "-o", "model.npz")
+    model = amofa.load("model.npz")
+    assert model.feature_names == ("a", "b", "c", "d")
+    expected = "".join(f"{k}\n" for k in model.predict(X[100:]))
+    assert run("predict", "model.npz", "test.csv") == run("predict", "model.npz", "new.csv") == expected
+    swapped = "\n".join(["d,c,b,a", *(",".join(map(repr, x[::-1])) for x in X[100:].tolist())])
+    write("swapped.csv", swapped)
+    assert run("predict", "model.npz", "swapped.csv") == expected
+
+
+def test_a_column_of_the_model_that_is_not_there(run, refusal, iris):
+    run("fit", "train.csv", "--columns", "a,b", "-o", "model.npz")
+    write("other.csv", "a,z\n1,2\n")
+    assert refusal("predict", "model.npz", "other.csv").startswith("other.csv has no column 'b'; columns are numbered")
+    assert run("predict", "model.npz", "other.csv", "--columns", "a,z").count("\n") == 1
+
+
+@pytest.mark.usefixtures("files")
+def test_rows_with_missing_cells(run, mixture):
+    write("holes.csv", "x,y\n0,\nNA,30\n")
+    X = np.array([[0.0, np.nan], [np.nan, 30.0]])
+    assert run("predict", "model.npz", "holes.csv") == "".join(f"{k}\n" for k in mixture.predict(X))
+    assert strict_json(run("score", "model.npz", "holes.csv", "--json"))["mean_log_density"] == mixture.score(X)
+
+
+# ---- impute ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("files")
+def test_impute(run, mixture):
+    write("holes.csv", "y,x\n0,\n,30\n1,2\n")
+    X = np.array([[0.0, np.nan], [np.nan, 30.0], [1.0, 2.0]])
+    lines = run("impute", "model.npz", "holes.csv").splitlines()
+    assert lines[0] == "y,x"
+    np.testing.assert_array_equal(np.loadtxt(lines[1:], delimiter=","), mixture.impute(X))
+    run("impute", "model.npz", "holes.csv", "--draws", "--seed", "3", "-o", "out.npy")
+    np.testing.assert_array_equal(np.load("out.npy"), mixture.impute(X, draws=True, random_state=3))
+    assert run("impute", "model.npz", "holes.csv", "--draws") != run("impute", "model.npz", "holes.csv", "--draws")
+
+
+def test_impute_by_the_names_of_the_model(run, iris):
+    run("fit", "train.csv", "--columns", "a,b,c,d", "-o", "model.npz")
+    write("holes.csv", "kind,d,c,b,a\nx,1,2,,4\n")
+    lines = run("impute", "model.npz", "holes.csv").splitlines()
+    assert lines[0] == "a,b,c,d"
+    found = [float(cell) for cell in lines[1].split(",")]
+    assert found == amofa.load("model.npz").impute([[4.0, np.nan, 2.0, 1.0]])[0].tolist()
+
+
+@pytest.mark.usefixtures("files")
+def test_refusals_of_impute(refusal):
+    assert refusal("impute", "model.npz", "rows.npy", "--seed", "3") == "--seed is for draws; add --draws"
+    write("bad.csv", "x,y\n1,inf\n")
+    assert refusal("impute", "model.npz", "bad.csv") == "bad.csv, line 2, column 'y': 'inf' is not a finite number"
+    assert refusal("impute", "model.npz", "bad.csv", "-o", "bad.csv") == "bad.csv is read and cannot be the output too"
+
+
+# ---- classify --------------------------------------------------------------------------------------------------------
+
+
+def test_classify(run, iris):
+    X, labels = iris
+    names, y = np.unique(labels[:100], return_inverse=True)
+    classes = fit_classes(X[:100], y)
+    expected = names[classes.predict(X[100:])]
+    assert run("classify", "train.csv", "new.csv", "--labels", "kind").splitlines() == expected.tolist()
+    assert run("classify", "train.csv", "test.csv", "--labels", "kind").splitlines() == expected.tolist()
+    lines = run("classify", "train.csv", "new.csv", "--labels", "kind", "--proba").splitlines()
+    assert lines[0] == "label,p_big one,p_setosa,p_virginica"
+    found = np.array([line.split(",")[1:] for line in lines[1:]], dtype=float)
+    np.testing.assert_allclose(found, np.exp(classes.log_posteriors(X[100:])), rtol=1e-12)
+    assert run("classify", "train.csv", "new.csv", "--labels", "kind", "-o", "out.csv") == ""
+    assert Path("out.csv").read_text().splitlines() == expected.tolist()
+
+
+def test_classify_says_how_good_it_is(run, iris):
+    _, labels = iris
+    text = run("classify", "train.csv", "test.csv", "--labels", "kind", "--score")
+    assert text.startswith("50 of 50 rows right: 100.00%\n")
+    values = strict_json(run("classify", "train.csv", "test.csv", "--labels", "kind", "--json"))
+    assert values["accuracy"] == 1.0
+    assert values["classes"] == values["confusion_labels"] == ["big one", "setosa", "virginica"]
+    assert np.trace(values["confusion"]) == 50
+    assert values["labels"] == labels[100:].tolist()
+    # Labels that are wrong, unknown, or not there.
+    rows = Path("test.csv").read_text().splitlines()
+    rows[1] = rows[1].rpartition(",")[0] + ",other"
+    rows[2] = rows[2].rpartition(",")[0] + ","
+    write("wrong.csv", "\n".join(rows))
+    assert run("classify", "train.csv", "wrong.csv", "--labels", "kind", "--score").startswith("48 of 49 rows right")
+    values = strict_json(run("classify", "train.csv", "new.csv", "--labels", "kind", "--json", "-o", "out.csv"))
+    assert set(values) == {"classes", "n_components", "n_rows", "output"}
+
+
+def test_classify_by_names_and_with_missing_cells(run, iris):
+    rows = [line.split(",") for line in Path("new.csv").read_text().splitlines()]
+    rows[3][1] = ""
+    write("new2.csv", "\n".join(",".join(row[::-1]) for row in rows))
+    assert run("classify", "train.csv", "new2.csv", "--labels", "kind") == run(
+        "classify", "train.csv", "new.csv", "--labels", "kind"
+    )
+
+
+@pytest.mark.parametrize("suffix", ["npy", "csv"])
+def test_classify_files_without_names(run, iris, suffix):
+    X, labels = iris
+    numbers = np.unique(labels, return_inverse=True)[1] + 3.0
+    table = np.column_stack([X, numbers])
+    for name, rows in (("train", table[:100]), ("test", table[100:]), ("new", table[100:, :4])):
+        np.save(f"{name}.npy", rows) if suffix == "npy" else write(
+            f"{name}.csv",
+            "".join(f"{','.join(map(repr, r[:4]))}{f',{r[4]:.0f}' if len(r) > 4 else ''}\n" for r in rows.tolist()),
+        )
+    expected = "".join(f"{n:.0f}\n" for n in numbers[100:])
+    for test in ("test", "new"):
+        assert run("classify", f"train.{suffix}", f"{test}.{suffix}", "--labels", "4") == expected
+    run("classify", f"train.{suffix}", f"new.{suffix}", "--labels", "4", "-o", "out.csv", "--proba")
+    assert Path("out.csv").read_text().startswith("label,p_3,p_4,p_5\n")
+
+
+def test_classify_with_weights_and_priors(run, iris):
+    X, labels = iris
+    y = np.unique(labels[:100], return_inverse=True)[1]
+    weights = np.where(y == 0, 3.0, 1.0)
+    lines = Path("train.csv").read_text().splitlines()
+    write(
+        "weighted.csv",
+        "\n".join([f"{lines[0]},w", *(f"{line},{w}" for line, w in zip(lines[1:], weights, strict=True))]),
+    )
+    out = run(
+        "classify",
+        "weighted.csv",
+        "new.csv",
+        "--labels",
+        "kind",
+        "--weights",
+        "w",
+        "--priors",
+        "empirical",
+        "--json",
+        "--proba",
+    )
+    classes = fit_classes(X[:100], y, sample_weight=weights, priors="empirical")
+    # Columns that lie apart in memory are summed in another order.
+    np.testing.assert_allclose(
+        strict_json(out)["probabilities"], np.exp(classes.log_posteriors(X[100:])), rtol=1e-6, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("train.csv new.csv", "the following arguments are required: --labels (see amofa classify --help)"),
+        ("train.csv new.csv --labels no", "train.csv has no column 'no'; columns are numbered from 0 to 4 and named a"),
+        ("train.csv new.csv --labels kind --score", "new.csv has no column 'kind', which --score needs"),
+        ("train.csv test.csv --labels kind --score -o out.csv", "--score prints how good labels are, not labels"),
+        ("train.csv new.csv --labels kind --priors all", "priors must be"),
+        ("train.csv new.csv --labels kind -o train.csv", "train.csv is read and cannot be the output too"),
+        ("train.csv new.csv --labels kind -o new.csv", "new.csv is read and cannot be the output too"),
+        ("train.csv new.csv --labels kind --proba -o out.npy", "out.npy: labels that are text and probabilities"),
+        ("holes.csv new.csv --labels kind", "holes.csv, line 2, column 'a': the value is missing"),
+        ("unlabelled.csv new.csv --labels kind", "unlabelled.csv has 1 rows without a label; drop them"),
+        ("train.csv short.csv --labels kind", "short.csv has no column 'b'; columns are numbered from 0 to 0"),
+    ],
+)
+def test_refusals_of_classify(refusal, iris, argv, message):
+    write("holes.csv", "a,b,c,d,kind\n,1,1,1,x\n")
+    write("unlabelled.csv", "a,b,c,d,kind\n1,1,1,1,x\n2,1,1,1,\n")
+    write("short.csv", "a\n1\n")
+    assert refusal("classify", *argv.split(" ")).startswith(message)

@@ -1,0 +1,374 @@
+"""The scikit-learn estimators: scikit-learn's own checks, and what they do not look at."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from datasets import factor_analysers, gaussians
+from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import amofa
+from amofa.classes import fit_classes
+from amofa.sklearn import AMoFA, AMoFAClassifier, AMoFARegressor
+
+FIXED = {"pooled_rows": 10, "single_weight": 1}
+ESTIMATORS = [AMoFA(), AMoFAClassifier(**FIXED), AMoFARegressor()]
+
+
+@pytest.fixture
+def rows(rng):
+    """Rows and labels of two groups with a factor each."""
+    X, y = factor_analysers(rng, 4, [1, 1], [90, 60])
+    order = rng.permutation(len(X))
+    return X[order], y[order]
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def estimator(request):
+    return clone(request.param)
+
+
+def outputs(estimator, X):
+    """What a fitted estimator says of rows."""
+    names = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples")
+    return [getattr(estimator, name)(X) for name in names if hasattr(estimator, name)]
+
+
+def assert_alike(first, second, X, **tolerances):
+    for a, b in zip(outputs(first, X), outputs(second, X), strict=True):
+        np.testing.assert_allclose(a, b, **tolerances)
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+
+# The checks have constant columns, classes of one row, and so on.
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([AMoFA(), AMoFAClassifier(), AMoFARegressor()])
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_kinds():
+    assert is_clusterer(AMoFA())
+    assert is_classifier(AMoFAClassifier())
+    assert is_regressor(AMoFARegressor())
+
+
+@pytest.mark.parametrize("kind", [AMoFA, AMoFARegressor])
+def test_parameters_are_those_of_fit(kind):
+    of_fit = {name: p.default for name, p in inspect.signature(amofa.fit).parameters.items()}
+    del of_fit["X"], of_fit["sample_weight"]
+    assert kind().get_params() == of_fit
+
+
+def test_parameters_of_the_classifier_are_those_of_fit_classes_or_of_fit():
+    defaults = AMoFAClassifier().get_params()
+    of_classes = {name: p.default for name, p in inspect.signature(fit_classes).parameters.items()}
+    for name in ("X", "y", "sample_weight", "apply", "options"):
+        del of_classes[name]
+    of_fit = {name: p.default for name, p in inspect.signature(amofa.fit).parameters.items()}
+    rest = {name: of_fit[name] for name in defaults.keys() - of_classes.keys() - {"n_jobs"}}
+    assert defaults == {**of_classes, **rest, "n_jobs": None}
+
+
+def test_every_parameter_is_described(estimator):
+    doc = inspect.getdoc(type(estimator))
+    parameters, attributes = doc.split("Attributes\n---")[0], doc.split("Attributes\n---")[1]
+    assert [name for name in estimator.get_params() if name not in parameters] == []
+    rng = np.random.default_rng(0)
+    estimator.fit(rng.normal(size=(30, 2)), np.repeat([0, 1], 15))
+    public = [name for name in vars(estimator) if name.endswith("_")]
+    assert [name for name in public if name not in attributes] == []
+
+
+def test_wrong_parameters_are_named_at_fit(estimator, rows):
+    with pytest.raises(ValueError, match="search must be one of"):
+        clone(estimator).set_params(search="fast").fit(*rows)
+    with pytest.raises(TypeError, match="n_components must be a whole number"):
+        clone(estimator).set_params(n_components="two").fit(*rows)
+
+
+def test_whole_weights_are_repeated_rows(estimator, rows, rng):
+    X, y = rows
+    weights = rng.integers(0, 3, len(y))
+    weighted = clone(estimator).fit(X, y, sample_weight=weights)
+    assert_alike(weighted, estimator.fit(X.repeat(weights, axis=0), y.repeat(weights)), X, rtol=1e-8, atol=1e-8)
+
+
+def test_copies_say_the_same(estimator, rows, tmp_path):
+    X, y = rows
+    estimator.fit(X, y)
+    joblib.dump(estimator, tmp_path / "estimator")
+    for copy in (pickle.loads(pickle.dumps(estimator)), joblib.load(tmp_path / "estimator")):
+        assert_alike(copy, estimator, X, rtol=0)
+        assert copy.get_params() == estimator.get_params()
+    assert not hasattr(clone(estimator), "model_")
+
+
+def test_pipelines_and_searches(estimator, rows):
+    X, y = rows
+    pipeline = make_pipeline(StandardScaler(), estimator)
+    name = f"{type(estimator).__name__.lower()}__max_components"
+    search = GridSearchCV(pipeline, {name: [1, 2]}, cv=KFold(2)).fit(X, y)
+    assert search.best_params_[name] in (1, 2)
+    scores = cross_val_score(pipeline, X, y, cv=KFold(2))
+    assert np.isfinite(scores).all()
+    assert len(scores) == 2
+
+
+def test_html(estimator):
+    assert type(estimator).__name__ in estimator._repr_html_()
+
+
+def test_weights_are_routed(estimator, rows, rng):
+    X, y = rows
+    weights = rng.integers(0, 2, len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        requesting = clone(estimator).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), requesting)
+        pipeline.fit(X, y, sample_weight=weights)
+        kept = make_pipeline(StandardScaler(), clone(estimator)).fit(X[weights > 0], y[weights > 0])
+        assert_alike(pipeline, kept, X, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            pipeline.score(X, y, sample_weight=weights), kept.score(X[weights > 0], y[weights > 0]), 1e-6
+        )
+        search = GridSearchCV(requesting, {"max_components": [2]}, cv=KFold(2)).fit(X, y, sample_weight=weights)
+        alone = clone(estimator).set_params(max_components=2).fit(X, y, sample_weight=weights)
+        assert_alike(search.best_estimator_, alone, X, rtol=0)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_names_of_columns(estimator, rows, library):
+    frames = pytest.importorskip(library)
+    X, y = rows
+    frame = frames.DataFrame({name: X[:, j] for j, name in enumerate("abcd")})
+    estimator.fit(frame, y)
+    assert estimator.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert_alike(clone(estimator).fit(X, y), clone(estimator).fit(frame.to_numpy(), y), X, rtol=0)
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_importing_amofa_does_not_import_scikit_learn():
+    code = "import sys, amofa; assert 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def test_without_scikit_learn_the_import_says_what_to_install(tmp_path):
+    (tmp_path / "sklearn.py").write_text("raise ModuleNotFoundError(\"No module named 'sklearn'\", name='sklearn')\n")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import amofa.sklearn"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert "amofa.sklearn needs scikit-learn: pip install 'amofa[sklearn]'" in done.stderr
+
+
+# ---- AMoFA -----------------------------------------------------------------------------------------------------------
+
+
+def test_mixture_is_that_of_fit(rows):
+    X, y = rows
+    found, model = AMoFA(max_components=3, noise="component").fit(X), amofa.fit(X, max_components=3, noise="component")
+    np.testing.assert_array_equal(found.labels_, model.predict(X))
+    for name in ("predict", "predict_proba", "score_samples", "transform", "score", "bic", "aic", "icl"):
+        np.testing.assert_array_equal(getattr(found, name)(X), getattr(model, name)(X))
+    Z = model.transform(X)
+    np.testing.assert_array_equal(found.inverse_transform(Z), model.inverse_transform(Z))
+    np.testing.assert_array_equal(found.sample(7, random_state=3)[0], model.sample(7, 3)[0])
+    for name in ("weights", "means", "uniquenesses", "n_factors"):
+        np.testing.assert_array_equal(getattr(found, f"{name}_"), getattr(model, name))
+    assert found.n_components_ == model.n_components
+    assert found.converged_
+    assert found.n_iter_ == sum(step.n_iter for step in model.history)
+    assert adjusted_rand_score(y, found.labels_) > 0.9
+
+
+def test_scores_are_weighted(rows, rng):
+    X, _ = rows
+    found, weights = AMoFA().fit(X), rng.uniform(0, 2, len(X))
+    expected = np.average(found.score_samples(X), weights=weights)
+    np.testing.assert_allclose(found.score(X, sample_weight=weights), expected)
+    for name in ("bic", "aic", "icl"):
+        assert getattr(found, name)(X, weights) == getattr(found.model_, name)(X, weights)
+
+
+def test_floats_keep_their_width(rows):
+    X, _ = rows
+    found = AMoFA().fit(X)
+    for dtype in (np.float32, np.float64):
+        Z = found.transform(X.astype(dtype))
+        some = [
+            Z,
+            found.inverse_transform(Z),
+            found.predict_proba(X.astype(dtype)),
+            found.score_samples(X.astype(dtype)),
+        ]
+        assert [values.dtype for values in some] == [dtype] * 4
+    assert found.transform(X.round().astype(int)).dtype == np.float64
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_output_in_frames(rows, library):
+    frames = pytest.importorskip(library)
+    X, _ = rows
+    found = AMoFA(n_components=2, n_factors=[2, 1]).set_output(transform=library).fit(X)
+    names = ["amofa_r0", "amofa_r1", "amofa_z0_0", "amofa_z0_1", "amofa_z1_0"]
+    assert found.get_feature_names_out().tolist() == names
+    frame = found.transform(X)
+    assert isinstance(frame, frames.DataFrame)
+    assert list(frame.columns) == names
+    np.testing.assert_array_equal(frame.to_numpy(), found.model_.transform(X))
+    union = FeatureUnion([("mixture", AMoFA()), ("scaled", StandardScaler())]).set_output(transform=library)
+    assert list(union.fit_transform(X).columns)[-1] == "scaled__x3"
+
+
+def test_the_model_keeps_names(rows):
+    pandas = pytest.importorskip("pandas")
+    X, y = rows
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    assert AMoFA().fit(frame).model_.feature_names == ("a", "b", "c", "d")
+    assert AMoFA().fit(frame).fit(X).model_.feature_names is None
+    assert AMoFAClassifier(**FIXED).fit(frame, y).models_[1].feature_names == ("a", "b", "c", "d")
+
+
+# ---- AMoFAClassifier -------------------------------------------------------------------------------------------------
+
+
+def test_classifier_is_fit_classes(rows):
+    X, y = rows
+    for parameters in ({"cv": 2, "priors": "empirical"}, {"cv": KFold(3)}, {"pooled_rows": 5, "priors": [0.7, 0.3]}):
+        found = AMoFAClassifier(**parameters).fit(X, np.array(["no", "yes"])[y])
+        splitter = parameters.get("cv")
+        splits = {"cv": list(splitter.split(X, y))} if isinstance(splitter, KFold) else {}
+        expected = fit_classes(X, y, **{**parameters, **splits})
+        log_posteriors = expected.log_posteriors(X)
+        np.testing.assert_array_equal(found.predict_log_proba(X), log_posteriors)
+        np.testing.assert_array_equal(found.predict_proba(X), np.exp(log_posteriors))
+        np.testing.assert_array_equal(found.predict(X), np.array(["no", "yes"])[expected.predict(X)])
+        np.testing.assert_allclose(found.decision_function(X), log_posteriors[:, 1] - log_posteriors[:, 0])
+        np.testing.assert_allclose(found.priors_, np.exp(expected.log_priors))
+        assert (found.pooled_rows_, found.single_weight_) == expected.pooling
+        assert found.n_components_.tolist() == [fit.mixture.n_components for fit in expected.fits]
+        assert [f.tolist() for f in found.n_factors_] == [fit.mixture.n_factors.tolist() for fit in expected.fits]
+
+
+def test_decision_of_several_classes_never_underflows(rng):
+    X, y = gaussians(rng, [40] * 3, [(0, 0), (9, 0), (0, 9)], [np.eye(2)] * 3)
+    found = AMoFAClassifier(**FIXED).fit(X, y)
+    far = np.array([[1e6, 0.0], [0.0, 1e8], [1e200, 1e200]])
+    decision = found.decision_function(far)
+    assert decision.shape == (3, 3)
+    assert np.isfinite(decision).all()
+    np.testing.assert_array_equal(found.predict(far)[:2], [1, 2])
+    np.testing.assert_allclose(found.predict_proba(far).sum(axis=1), 1)
+    assert found.predict_proba(far)[0].min() == 0
+
+
+def test_classes_without_weight_are_none(rng):
+    X, y = gaussians(rng, [30] * 3, [(0, 0), (9, 0), (0, 9)], [np.eye(2)] * 3)
+    found = AMoFAClassifier(**FIXED).fit(X, y * 5, sample_weight=y != 1)
+    assert found.classes_.tolist() == [0, 10]
+    assert found.predict([[0, 8]]).tolist() == [10]
+    last = AMoFAClassifier(**FIXED).fit(X, y, sample_weight=y == 0)
+    assert last.classes_.tolist() == [0]
+
+
+def test_processes_do_not_change_the_result(rows):
+    X, y = rows
+    alone, several = (AMoFAClassifier(**FIXED, n_jobs=n).fit(X, y) for n in (None, 2))
+    np.testing.assert_array_equal(alone.predict_log_proba(X), several.predict_log_proba(X))
+
+
+def test_labels_must_be_classes(rows):
+    X, _ = rows
+    with pytest.raises(ValueError, match="continuous"):
+        AMoFAClassifier().fit(X, X[:, 0])
+
+
+# ---- AMoFARegressor --------------------------------------------------------------------------------------------------
+
+
+def gaussian_prediction(Z, d, X):
+    """Mean and standard deviation of the last columns given the first d under one Gaussian with Z's moments."""
+    mean, covariance = Z.mean(axis=0), np.cov(Z.T, bias=True)
+    slope = np.linalg.solve(covariance[:d, :d], covariance[:d, d:])
+    rest = covariance[d:, d:] - covariance[d:, :d] @ slope
+    return mean[d:] + (X - mean[:d]) @ slope, np.sqrt(np.diag(rest))
+
+
+def test_one_component_is_linear_regression(rng):
+    X = rng.normal(size=(4000, 3))
+    y = X @ rng.normal(size=(3, 2)) + rng.normal(0, [0.5, 2.0], (4000, 2))
+    found = AMoFARegressor(n_components=1, n_factors=3).fit(X, y)
+    mean, deviation = found.predict(X[:9], return_std=True)
+    expected = gaussian_prediction(np.column_stack([X, y]), 3, X[:9])
+    np.testing.assert_allclose(mean, expected[0], atol=0.02)
+    np.testing.assert_allclose(deviation, np.broadcast_to(expected[1], (9, 2)), rtol=0.02)
+
+
+def test_prediction_is_the_conditional_of_the_mixture(rows):
+    X, _ = rows
+    found = AMoFARegressor(max_components=3).fit(X[:, :2], X[:, 2:])
+    mean, deviation = found.predict(X[:5, :2], return_std=True)
+    for row, m, s in zip(X[:5], mean, deviation, strict=True):
+        given = found.model_.condition([0, 1], row[:2])
+        first = given.weights @ given.means
+        variances = given.uniquenesses + [np.sum(loadings**2, axis=1) for loadings in given.loadings]
+        np.testing.assert_allclose(m, first, 1e-9)
+        np.testing.assert_allclose(s, np.sqrt(given.weights @ (variances + (given.means - first) ** 2)), 1e-9)
+
+
+def test_deviations_are_those_of_new_rows(rng):
+    X = rng.uniform(-3, 3, (1500, 1))
+    noise = np.where(X[:, 0] > 0, 0.1, 0.5)
+    y = np.abs(X[:, 0]) + noise * rng.normal(size=1500)
+    found = AMoFARegressor().fit(X[:1000], y[:1000])
+    mean, deviation = found.predict(X[1000:], return_std=True)
+    errors = (y[1000:] - mean) / deviation
+    assert found.score(X[1000:], y[1000:]) > 0.8
+    assert 0.8 < np.sqrt(np.mean(errors**2)) < 1.2
+    assert deviation[X[1000:, 0] < -0.5].mean() > 2 * deviation[X[1000:, 0] > 0.5].mean()
+
+
+def test_shapes_and_dtypes_are_those_of_the_target_and_rows(rows):
+    X, y = rows
+    for targets, shape in ((y, (150,)), (y[:, None], (150, 1)), (np.column_stack([y, X[:, 0]]), (150, 2))):
+        found = AMoFARegressor().fit(X[:, 1:], targets)
+        assert found.n_outputs_ == (1 if len(shape) == 1 else shape[1])
+        mean, deviation = found.predict(X[:, 1:], return_std=True)
+        assert mean.shape == deviation.shape == shape
+        assert found.predict(X[:, 1:].astype(np.float32)).dtype == np.float32
+        assert mean.dtype == np.float64
+
+
+def test_far_rows_get_numbers(rows):
+    X, y = rows
+    found = AMoFARegressor().fit(X, y)
+    for far in (1e3, 1e6, 1e150, 1e300):
+        mean, deviation = found.predict(np.array([[far] * 4, [-far] * 4]), return_std=True)
+        assert not np.isnan(mean).any()
+        assert not np.isnan(deviation).any()
+
+
+@pytest.mark.filterwarnings("ignore::amofa.AmofaWarning")
+def test_constant_columns_and_targets(rows):
+    X, y = rows
+    constant = np.full(len(y), 7.0)
+    np.testing.assert_allclose(AMoFARegressor().fit(X, constant).predict(X), 7)
+    with_constant = AMoFARegressor().fit(np.column_stack([X, constant]), y)
+    np.testing.assert_allclose(
+        with_constant.predict(np.column_stack([X, constant])), AMoFARegressor().fit(X, y).predict(X), 1e-6
+    )
