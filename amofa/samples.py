@@ -395,12 +395,12 @@ class Samples:
             return
 
         def make_worker() -> Callable[[range], Any]:
-            read = self._reader()
+            read, scratch = self._reader(), np.empty(iteration.scratch_size)
 
             def sums_of(chunks: range) -> IterationPart | ExactIterationPart:
                 part = iteration.part()
                 for i in chunks:
-                    part.accumulate(*read(i))
+                    part.accumulate(*read(i), scratch)
                 return part
 
             return sums_of

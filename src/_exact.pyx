@@ -120,6 +120,11 @@ cdef class ExactIteration:
         return self.mixture.n_features * self.mixture.n_features
 
     @property
+    def scratch_size(self):
+        """Values of the scratch memory that a thread needs."""
+        return self.scratch.shape[0]
+
+    @property
     def size(self):
         """Values of the sums."""
         return self.scatter.size
@@ -382,7 +387,7 @@ cdef class StepSpace:
 
 
 cdef class ExactIterationPart:
-    """Sums over some of an iteration's rows, and scratch memory, so that a thread of its own can fill them.
+    """Sums over some of an iteration's rows, for a thread of its own to fill.
 
     Parameters
     ----------
@@ -391,10 +396,9 @@ cdef class ExactIterationPart:
     """
 
     cdef const Py_ssize_t[::1] offsets
-    cdef double[::1] prepared, buffer, scratch
+    cdef double[::1] prepared, buffer
     cdef bint with_entropy
     cdef Prepared mixture
-    cdef Scratch block
     cdef Scatter sums
 
     def __cinit__(self, ExactIteration whole not None):
@@ -402,8 +406,7 @@ cdef class ExactIterationPart:
         # Not the iteration itself: it keeps its parts, and a circle would outlive its use.
         self.offsets, self.prepared, self.mixture = whole.offsets, whole.prepared, whole.mixture
         self.with_entropy = whole.with_entropy
-        self.buffer, self.scratch = np.zeros(2 + K + K * d + K * d * d), np.empty(whole.scratch.shape[0])
-        self.block = view_scratch(&self.mixture, &self.scratch[0])
+        self.buffer = np.zeros(2 + K + K * d + K * d * d)
         self.sums.log_likelihood, self.sums.entropy = &self.buffer[0], &self.buffer[1]
         self.sums.soft_counts, self.sums.first = &self.buffer[2], &self.buffer[2 + K]
         self.sums.scatter = &self.buffer[2 + K + K * d]
@@ -412,9 +415,12 @@ cdef class ExactIterationPart:
         self,
         const double[:, ::1] x not None,  # IN   (d, n)
         const double[::1] row_weights,  # IN   (n), or None for ones
+        double[::1] scratch not None,  # WORK, of the thread's own, as long as that of the iteration
     ):
         """Add the moments of the columns of x, as `ExactIteration.accumulate`."""
-        add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.sums)
+        check_work(&self.mixture, scratch)
+        cdef Scratch block = view_scratch(&self.mixture, &scratch[0])
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &block, &self.sums)
 
 
 cdef int add_rows(

@@ -124,12 +124,6 @@ cdef void complete_values(Space *space, const Problem *problem, Py_ssize_t q) no
         space.here.values[i] = space.spectrum[d - 1 - i]
 
 
-cdef bint is_partial(Space *space, const Problem *problem, Py_ssize_t p) noexcept nogil:
-    """Whether of a matrix with p factors their eigenvalues alone are computed."""
-    return (problem.factors_alone and problem.row_offsets == NULL
-            and (p == 0 or (space.d >= LEADING_FROM and LEADING_SHARE * p <= space.d)))
-
-
 cdef bint try_number(
     Space *space, const Problem *problem, Py_ssize_t *offsets, Py_ssize_t q, const Prices *prices, double *cost,
     double bar, Py_ssize_t max_steps, double tol, double patience,
@@ -296,38 +290,42 @@ cdef bint decompose(Space *space, const Problem *problem, Py_ssize_t k, Point *p
     Only the eigenvectors whose eigenvalues are above 1 are used. Of few factors, or none, others are not made.
     """
     cdef Py_ssize_t d = space.d, p = min(problem.offsets[k + 1] - problem.offsets[k], d)
+    cdef double *vectors = point.vectors + problem.offsets[k] * d
     if problem.row_offsets != NULL:
         return decompose_panel(space, problem, k, point)
-    if is_partial(space, problem, p):
-        return p == 0 or decompose_leading(space, problem, k, p, point)
-    if eigen(d, space.whitened, d, space.spectrum, space.work):
+    # Row-major upper is column-major lower.
+    if not is_partial(space, problem, p):
+        if eigen(d, space.whitened, d, space.spectrum, space.work):
+            return False
+        return keep(space, problem, k, d, d, space.whitened, point, vectors)
+    if p == 0:
+        return True
+    if leading_eigen(d, p, space.whitened, d, space.spectrum, space.hessian, space.work):
         return False
-    return keep(space, problem, k, d, d, space.whitened, point, point.vectors + problem.offsets[k] * d)
+    return keep(space, problem, k, d, p, space.hessian, point, vectors)
 
 
-cdef bint decompose_leading(
-    Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t p, Point *point,
-) noexcept nogil:
-    if leading_eigen(space.d, p, space.whitened, space.d, space.spectrum, space.hessian, space.work):
-        return False
-    return keep(space, problem, k, space.d, p, space.hessian, point, point.vectors + problem.offsets[k] * space.d)
+cdef bint is_partial(Space *space, const Problem *problem, Py_ssize_t p) noexcept nogil:
+    """Whether of a matrix with p factors their eigenvalues alone are computed."""
+    return (problem.factors_alone and problem.row_offsets == NULL
+            and (p == 0 or (space.d >= LEADING_FROM and LEADING_SHARE * p <= space.d)))
 
 
 cdef bint decompose_panel(Space *space, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil:
-    cdef Py_ssize_t n = problem.row_offsets[k + 1] - problem.row_offsets[k], p
+    cdef Py_ssize_t n = problem.row_offsets[k + 1] - problem.row_offsets[k], d = space.d, p
     if eigen(n, space.whitened, n, space.spectrum, space.work):
         return False
     if not keep(space, problem, k, n, n, space.whitened, point, space.work):
         return False
     p = n_active(space, point, problem.offsets, k)
     if p:
-        panel_vectors(space, problem, k, p, point.values + k * space.d, point.vectors + problem.offsets[k] * space.d)
+        panel_vectors(space, problem, k, p, point.values + k * d, point.vectors + problem.offsets[k] * d)
     return True
 
 
 cdef bint keep(
-    Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t n, Py_ssize_t m, const double *vectors, Point *point,
-    double *target,
+    Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t n, Py_ssize_t m, const double *vectors,
+    Point *point, double *target,
 ) noexcept nogil:
     """Put m eigenvalues of ``spectrum``, rising, into the point, and active vectors of length n where they belong.
 

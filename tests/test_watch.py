@@ -110,15 +110,15 @@ def test_an_interrupt_before_the_first_model_is_what_it_is(x, monkeypatch):
 def passes_of(monkeypatch, interrupt_at=None):
     """A list that grows with every pass over rows, whichever it is; one of them is interrupted."""
     passes = []
-    chunks = Samples._passing_chunks
+    reader = Samples._reader
 
     def counted(self):
         passes.append(self.n_rows)
         if len(passes) == interrupt_at:
             raise KeyboardInterrupt
-        return chunks(self)
+        return reader(self)
 
-    monkeypatch.setattr(Samples, "_passing_chunks", counted)
+    monkeypatch.setattr(Samples, "_reader", counted)
     return passes
 
 
