@@ -5,7 +5,7 @@ include "_blas_int.pxi"
 
 from libc.math cimport sqrt
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm
-from scipy.linalg.cython_lapack cimport dpotrf, dsyevd
+from scipy.linalg.cython_lapack cimport dpotrf, dsyevd, dsyevr
 
 # Components with one factor are common and their products tiny: below this many multiplications a plain loop is done
 # before BLAS has looked at its arguments.
@@ -96,3 +96,39 @@ cdef inline int eigen(Py_ssize_t n, double *a, Py_ssize_t lda, double *values, d
     elif n:
         dsyevd(&job, &uplo, &in_, a, &ia, values, work, &length, <blas_int *> (work + length), &integers, &info)
     return <int> info
+
+
+cdef inline int eigenvalues(Py_ssize_t n, double *a, Py_ssize_t lda, double *values, double *work) noexcept nogil:
+    """The eigenvalues alone, at half the cost; A is lost. The same work array."""
+    cdef char job = b"N", uplo = b"L"
+    cdef blas_int in_ = <blas_int> n, ia = <blas_int> lda, info = 0
+    cdef blas_int length = <blas_int> (2 * n + 1), integers = 1
+    if n == 1:
+        values[0] = a[0]
+    elif n:
+        dsyevd(&job, &uplo, &in_, a, &ia, values, work, &length, <blas_int *> (work + length), &integers, &info)
+    return <int> info
+
+
+# From so few columns on it pays to compute leading eigenvectors alone, of so many of them at most one.
+cdef enum:
+    LEADING_FROM = 16
+    LEADING_SHARE = 8
+
+
+cdef inline int leading_eigen(
+    Py_ssize_t n, Py_ssize_t m, double *a, Py_ssize_t lda, double *values, double *vectors, double *work,
+) noexcept nogil:
+    """The m largest eigenvalues, rising, and their vectors, the rows of (m, n), for n >= 16; A is lost.
+
+    The work array is that of `eigen`, and room for n values in `values`.
+    """
+    cdef char job = b"V", some = b"I", uplo = b"L"
+    cdef blas_int in_ = <blas_int> n, ia = <blas_int> lda, first = <blas_int> (n - m + 1), found = 0, info = 0
+    cdef blas_int length = <blas_int> (2 * n * n - 2 * n), integers = <blas_int> (10 * n)
+    cdef blas_int *supports = <blas_int *> (work + length)  # 2 m, and then the work array of integers
+    cdef double zero = 0.0
+    dsyevr(
+        &job, &some, &uplo, &in_, a, &ia, &zero, &zero, &first, &in_, &zero, &found, values, vectors, &in_,
+        supports, work, &length, supports + 2 * m, &integers, &info)
+    return <int> info if info else <int> (found != <blas_int> m)

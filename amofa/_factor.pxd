@@ -1,9 +1,13 @@
-# The M-step of a whole mixture, shared by the kernels, not installed.
+# The M-step of one component and of a whole mixture, shared by the kernels, not installed.
 
 from amofa._posterior cimport Parameters, Prepared
 from amofa._statistics cimport Statistics
 
 
+cdef int maximize_component(
+    Py_ssize_t k, const Prepared *mixture, const double *cholesky, const Statistics *statistics, const double *floor,
+    double *mean, double *loadings, double *uniquenesses, double *work
+) noexcept nogil
 cdef Py_ssize_t maximize_mixture(
     const Prepared *mixture, const Statistics *statistics, const double *floor, Parameters *parameters, double *work
 ) noexcept nogil

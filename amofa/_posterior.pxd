@@ -48,11 +48,15 @@ cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil
 
 cdef Py_ssize_t n_parameters_stored(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
 cdef Py_ssize_t prepared_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
+cdef Py_ssize_t block_rows(Py_ssize_t d) noexcept nogil
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
 
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil
 cdef void posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch) noexcept nogil
+cdef void posterior_rows(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch, Py_ssize_t ld,
+    double *log_density, double *log_joint, double *responsibilities, double *scores) noexcept nogil
 cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil
 
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d)

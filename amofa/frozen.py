@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from amofa.arguments import RandomState, random_generator
 from amofa.criterion import n_parameters
 from amofa.frames import check_feature_names
+from amofa.handle import CythonHandle
 from amofa.history import FitReport, Step
 from amofa.parameters import FloatArray, Parameters
 from amofa.summary import summarize
@@ -248,6 +249,24 @@ class FrozenMixture:
         covariance: FloatArray = loadings.T @ loadings
         covariance[np.diag_indices(self.n_features)] += self.uniquenesses[k]
         return covariance
+
+    def cython_handle(self) -> CythonHandle:
+        """The mixture as compiled code takes it, see docs/cython.md.
+
+        Returns
+        -------
+        CythonHandle
+            Its ``mixture`` is what the functions of amofa/cython_amofa.pxd take. Made anew by each call.
+
+        Examples
+        --------
+        >>> import amofa
+        >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> handle = model.cython_handle()
+        >>> handle.n_components, handle.n_features, handle.n_factors, handle.mixture.flags.writeable
+        (1, 2, (1,), False)
+        """
+        return CythonHandle.of(self._parameters)
 
     def summary(self) -> str:
         """Readable tables of the components and, after a fit, of the accepted steps of the search.

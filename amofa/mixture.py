@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr
 
 from amofa.arguments import RandomState, random_generator
 from amofa.conditional import IncompleteSamples, condition, fill, reduced
@@ -454,6 +453,9 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         return self._criterion("icl", X, sample_weight)
 
     def _criterion(self, name: str, X: ArrayLike, sample_weight: ArrayLike | None) -> float:
+        # All of scipy.special would be a tenth of the time that `import amofa` takes.
+        from scipy.special import entr
+
         samples = self._samples(X, sample_weight)
         criterion = INFORMATION_CRITERIA[name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from amofa import _kurtosis, _posterior, _rows, _statistics
@@ -111,7 +111,9 @@ def check_incomplete_table(
 
 
 def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
-    if scipy.sparse.issparse(X):
+    # Whoever has a sparse matrix has imported this; we need not, which would take time at `import amofa`.
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked values; {remedy}")
@@ -393,12 +395,12 @@ class Samples:
             return
 
         def make_worker() -> Callable[[range], Any]:
-            read = self._reader()
+            read, scratch = self._reader(), np.empty(iteration.scratch_size)
 
             def sums_of(chunks: range) -> IterationPart | ExactIterationPart:
                 part = iteration.part()
                 for i in chunks:
-                    part.accumulate(*read(i))
+                    part.accumulate(*read(i), scratch)
                 return part
 
             return sums_of

@@ -132,7 +132,7 @@ class _Search:
         self.watch.see("start", -1, given, accepted=True)
         self.settle("start", init)
         while self.current.n_components > self.most():
-            pair = merge_candidates(self.samples, self.current, self.problem)[0]
+            pair = merge_candidates(self.sample, self.current, self.problem)[0]
             self.settle("merge", self.merged(pair), pair.first)
         # There may be many to merge, each of which takes far less than to look for splits in between.
         while self.merge():

@@ -37,7 +37,7 @@ from amofa._exact import ExactIteration
 from amofa.demo import example_2
 from amofa.parameters import Evaluator, Parameters, Statistics
 from amofa.samples import Samples
-from amofa.threads import available_cores, use_threads
+from amofa.threads import available_cores, single_blas_thread, use_threads
 
 REPEATS = 7
 FLOOR = 1e-4
@@ -252,7 +252,7 @@ def threads(options: argparse.Namespace) -> None:
     for search, run in our_passes(X, mixture).items():
 
         def em(n_threads: int, run: Callable[[], object] = run) -> None:
-            with use_threads(n_threads):
+            with single_blas_thread(), use_threads(n_threads):
                 for _ in range(EM_ITERATIONS):
                     run()
 
@@ -331,7 +331,7 @@ def peak(options: argparse.Namespace) -> None:
 
     def watch() -> None:
         nonlocal most
-        while not done.wait(0.002):
+        while not done.wait(0.01):
             most = max(most, _anonymous())
 
     watcher = Thread(target=watch)

@@ -90,6 +90,11 @@ cdef class Iteration:
         return self.offsets[self.mixture.n_components] * self.mixture.n_features
 
     @property
+    def scratch_size(self):
+        """Values of the scratch memory that a thread needs."""
+        return self.scratch.shape[0]
+
+    @property
     def size(self):
         """Values of the sums."""
         return self.statistics.shape[0]
@@ -164,7 +169,7 @@ cdef class Iteration:
 
 
 cdef class IterationPart:
-    """Sums over some of an iteration's rows, and scratch memory, so that a thread of its own can fill them.
+    """Sums over some of an iteration's rows, for a thread of its own to fill.
 
     Parameters
     ----------
@@ -173,18 +178,16 @@ cdef class IterationPart:
     """
 
     cdef const Py_ssize_t[::1] offsets
-    cdef double[::1] prepared, statistics, scratch
+    cdef double[::1] prepared, statistics
     cdef bint with_entropy
     cdef Prepared mixture
-    cdef Scratch block
     cdef Statistics sums
 
     def __cinit__(self, Iteration whole not None):
         # Not the iteration itself: it keeps its parts, and a circle would outlive its use.
         self.offsets, self.prepared, self.mixture = whole.offsets, whole.prepared, whole.mixture
         self.with_entropy = whole.with_entropy
-        self.statistics, self.scratch = np.zeros(whole.statistics.shape[0]), np.empty(whole.scratch.shape[0])
-        self.block = view_scratch(&self.mixture, &self.scratch[0])
+        self.statistics = np.zeros(whole.statistics.shape[0])
         self.sums = view_statistics(
             whole.mixture.n_components, whole.mixture.n_features, &self.offsets[0], &self.statistics[0])
 
@@ -192,9 +195,12 @@ cdef class IterationPart:
         self,
         const double[:, ::1] x not None,  # IN   (d, n)
         const double[::1] row_weights,  # IN   (n), or None for ones
+        double[::1] scratch not None,  # WORK, of the thread's own, as long as that of the iteration
     ):
         """Add the sufficient statistics of the columns of x, as `Iteration.accumulate`."""
-        add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.sums)
+        check_work(&self.mixture, scratch)
+        cdef Scratch block = view_scratch(&self.mixture, &scratch[0])
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &block, &self.sums)
 
 
 cdef int add_rows(

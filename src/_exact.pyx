@@ -5,8 +5,9 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from amofa._analyser cimport Solver, log_cosh
+from amofa._analyser cimport Solver
 from amofa._blas cimport eigen, eigen_work
+from amofa._newton cimport log_cosh, set_loadings
 from amofa._posterior cimport (
     Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
     view_parameters, view_scratch)
@@ -117,6 +118,11 @@ cdef class ExactIteration:
     def row_work(self):
         """Multiplications for each row beyond those of the E-step, if it belongs to one component."""
         return self.mixture.n_features * self.mixture.n_features
+
+    @property
+    def scratch_size(self):
+        """Values of the scratch memory that a thread needs."""
+        return self.scratch.shape[0]
 
     @property
     def size(self):
@@ -300,17 +306,17 @@ cdef class ExactIteration:
             single[0], single[1] = 0, offsets[last] - offsets[first]
             offsets = single
         for j in range(d):
-            solver.here.log_noise[j] = log(max(noise[j], self.floor[j]))
+            solver.space.here.log_noise[j] = log(max(noise[j], self.floor[j]))
         cost = solver.minimize(
             last - first, self.sums.scatter + first * d * d, self.sums.soft_counts + first, offsets, &self.floor[0],
             self.prior_count, &self.prior_scale[0], max_steps, 0.0)
         if not isfinite(cost):
             return False
         for j in range(d):
-            noise[j] = max(exp(solver.here.log_noise[j]), self.floor[j])
+            noise[j] = max(exp(solver.space.here.log_noise[j]), self.floor[j])
         for k in range(first + 1, last):
             memcpy(self.values.uniquenesses + k * d, noise, d * sizeof(double))
-        solver.set_loadings(last - first, offsets, self.values.loadings + self.offsets[first] * d)
+        set_loadings(&solver.space, last - first, offsets, self.values.loadings + self.offsets[first] * d)
         return True
 
     cdef bint maximize_isotropic(self, Py_ssize_t k, double *work) noexcept nogil:
@@ -381,7 +387,7 @@ cdef class StepSpace:
 
 
 cdef class ExactIterationPart:
-    """Sums over some of an iteration's rows, and scratch memory, so that a thread of its own can fill them.
+    """Sums over some of an iteration's rows, for a thread of its own to fill.
 
     Parameters
     ----------
@@ -390,10 +396,9 @@ cdef class ExactIterationPart:
     """
 
     cdef const Py_ssize_t[::1] offsets
-    cdef double[::1] prepared, buffer, scratch
+    cdef double[::1] prepared, buffer
     cdef bint with_entropy
     cdef Prepared mixture
-    cdef Scratch block
     cdef Scatter sums
 
     def __cinit__(self, ExactIteration whole not None):
@@ -401,8 +406,7 @@ cdef class ExactIterationPart:
         # Not the iteration itself: it keeps its parts, and a circle would outlive its use.
         self.offsets, self.prepared, self.mixture = whole.offsets, whole.prepared, whole.mixture
         self.with_entropy = whole.with_entropy
-        self.buffer, self.scratch = np.zeros(2 + K + K * d + K * d * d), np.empty(whole.scratch.shape[0])
-        self.block = view_scratch(&self.mixture, &self.scratch[0])
+        self.buffer = np.zeros(2 + K + K * d + K * d * d)
         self.sums.log_likelihood, self.sums.entropy = &self.buffer[0], &self.buffer[1]
         self.sums.soft_counts, self.sums.first = &self.buffer[2], &self.buffer[2 + K]
         self.sums.scatter = &self.buffer[2 + K + K * d]
@@ -411,9 +415,12 @@ cdef class ExactIterationPart:
         self,
         const double[:, ::1] x not None,  # IN   (d, n)
         const double[::1] row_weights,  # IN   (n), or None for ones
+        double[::1] scratch not None,  # WORK, of the thread's own, as long as that of the iteration
     ):
         """Add the moments of the columns of x, as `ExactIteration.accumulate`."""
-        add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.sums)
+        check_work(&self.mixture, scratch)
+        cdef Scratch block = view_scratch(&self.mixture, &scratch[0])
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &block, &self.sums)
 
 
 cdef int add_rows(

@@ -9,7 +9,7 @@ from amofa._statistics cimport Statistics
 
 cdef int maximize_component(
     Py_ssize_t k, const Prepared *mixture, const double *cholesky, const Statistics *statistics, const double *floor,
-    Parameters *parameters, double *work,
+    double *mean, double *loadings, double *uniquenesses, double *work,
 ) noexcept nogil:
     """Mean, loadings and uniquenesses of component k.
 
@@ -22,7 +22,6 @@ cdef int maximize_component(
     cdef const double *projection = mixture.projections + mixture.offsets[k] * d
     cdef const double *second = statistics.second + k * d
     cdef const double *cross = statistics.cross + mixture.offsets[k] * d
-    cdef double *loadings = parameters.loadings + mixture.offsets[k] * d
     cdef double *covariance = work            # (p, d)  C_yx
     cdef double *moment = covariance + p * d  # (p, p)  E_zz
     cdef double *shift = moment + p * p       # (d)     m
@@ -30,7 +29,7 @@ cdef int maximize_component(
 
     for j in range(d):
         shift[j] = statistics.first[k * d + j] / n
-        parameters.means[k * d + j] = mixture.means[k * d + j] + shift[j]
+        mean[j] = mixture.means[k * d + j] + shift[j]
     gemm(b"N", b"N", p, 1, d, 1.0, projection, d, shift, 1, 0.0, projected_shift, 1)
     for q in range(p):
         for j in range(d):
@@ -53,7 +52,7 @@ cdef int maximize_component(
         variance = second[j] / n - shift[j] * shift[j] - explained
         if not -INFINITY < variance < INFINITY:
             return 1
-        parameters.uniquenesses[k * d + j] = max(variance, floor[j])
+        uniquenesses[j] = max(variance, floor[j])
     solve_lower(b"T", p, d, moment, p, covariance, d)
     multiply_lower(p, d, cholesky, covariance, loadings)
     return 0
@@ -80,7 +79,7 @@ cdef Py_ssize_t maximize_mixture(
     const Prepared *mixture, const Statistics *statistics, const double *floor, Parameters *parameters, double *work,
 ) noexcept nogil:
     """All components in turn. Returns 0, 1 + the component whose moments are not finite, or -1 where no row counts."""
-    cdef Py_ssize_t K = mixture.n_components, k, p
+    cdef Py_ssize_t K = mixture.n_components, d = mixture.n_features, k, p
     cdef const double *cholesky = mixture.choleskys
     cdef double total = 0.0
     for k in range(K):
@@ -90,7 +89,9 @@ cdef Py_ssize_t maximize_mixture(
     for k in range(K):
         parameters.weights[k] = statistics.soft_counts[k] / total
         if parameters.weights[k] > EMPTY_SHARE:
-            if maximize_component(k, mixture, cholesky, statistics, floor, parameters, work):
+            if maximize_component(k, mixture, cholesky, statistics, floor, parameters.means + k * d,
+                                  parameters.loadings + mixture.offsets[k] * d, parameters.uniquenesses + k * d,
+                                  work):
                 return k + 1
         p = mixture.offsets[k + 1] - mixture.offsets[k]
         cholesky += p * p

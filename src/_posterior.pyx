@@ -253,6 +253,44 @@ cdef void posterior_block(
         start += length
 
 
+cdef void posterior_rows(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch, Py_ssize_t ld,
+    double *log_density, double *log_joint, double *responsibilities, double *scores,
+) noexcept nogil:
+    """Any number of rows, block by block. Outputs have the row stride ld; each may be NULL."""
+    cdef Py_ssize_t K = mixture.n_components, start = 0, length
+    while start < n:
+        length = min(scratch.stride, n - start)
+        posterior_block(length, x + start, ldx, mixture, scratch)
+        give_out(length, 1, scratch.log_density, scratch.stride, log_density, start, ld)
+        give_out(length, K, scratch.log_joint, scratch.stride, log_joint, start, ld)
+        give_out(length, K, scratch.responsibilities, scratch.stride, responsibilities, start, ld)
+        if scores != NULL:
+            block_scores(length, mixture, scratch)
+            give_out(length, mixture.offsets[K], scratch.projected, scratch.stride, scores, start, ld)
+        start += length
+
+
+cdef void give_out(
+    Py_ssize_t n, Py_ssize_t m, const double *values, Py_ssize_t stride, double *out, Py_ssize_t start, Py_ssize_t ld,
+) noexcept nogil:
+    """Copy m rows of n values to the columns from `start` of an output, if there is one."""
+    cdef Py_ssize_t k
+    if out != NULL:
+        for k in range(m):
+            memcpy(out + k * ld + start, values + k * stride, n * sizeof(double))
+
+
+cdef void block_scores(Py_ssize_t n, const Prepared *mixture, Scratch *scratch) noexcept nogil:
+    """Turn the projections W e into factor scores L^-T W e, in place."""
+    cdef Py_ssize_t k, p
+    cdef const double *cholesky = mixture.choleskys
+    for k in range(mixture.n_components):
+        p = mixture.offsets[k + 1] - mixture.offsets[k]
+        solve_lower(b"T", p, n, cholesky, p, scratch.projected + mixture.offsets[k] * scratch.stride, scratch.stride)
+        cholesky += p * p
+
+
 # ---- what Python calls -----------------------------------------------------------------------------------------------
 
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d):
@@ -355,7 +393,7 @@ def posterior(
     double[::1] work not None,  # WORK
 ):
     """Posterior quantities of the columns of x, in blocks. Cost O(n d P)."""
-    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], start, length, k
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1]
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
     cdef Py_ssize_t K = mixture.n_components
     cdef Scratch scratch
@@ -368,31 +406,11 @@ def posterior(
     if scores is not None and (scores.shape[0] != mixture.offsets[K] or scores.shape[1] != n):
         raise ValueError("scores must have shape (n_factors in all, n)")
     check_work(&mixture, work)
+    if n == 0:
+        return
     with nogil:
         scratch = view_scratch(&mixture, &work[0])
-        start = 0
-        while start < n:
-            length = min(scratch.stride, n - start)
-            posterior_block(length, &x[0, start], n, &mixture, &scratch)
-            memcpy(&log_density[start], scratch.log_density, length * sizeof(double))
-            for k in range(K):
-                if log_joint is not None:
-                    memcpy(&log_joint[k, start], scratch.log_joint + k * scratch.stride, length * sizeof(double))
-                if responsibilities is not None:
-                    memcpy(&responsibilities[k, start], scratch.responsibilities + k * scratch.stride,
-                           length * sizeof(double))
-            if scores is not None:
-                block_scores(length, &mixture, &scratch)
-                for k in range(mixture.offsets[K]):
-                    memcpy(&scores[k, start], scratch.projected + k * scratch.stride, length * sizeof(double))
-            start += length
-
-
-cdef void block_scores(Py_ssize_t n, const Prepared *mixture, Scratch *scratch) noexcept nogil:
-    """Turn the projections W e into factor scores L^-T W e, in place."""
-    cdef Py_ssize_t k, p
-    cdef const double *cholesky = mixture.choleskys
-    for k in range(mixture.n_components):
-        p = mixture.offsets[k + 1] - mixture.offsets[k]
-        solve_lower(b"T", p, n, cholesky, p, scratch.projected + mixture.offsets[k] * scratch.stride, scratch.stride)
-        cholesky += p * p
+        posterior_rows(n, &x[0, 0], n, &mixture, &scratch, n, &log_density[0],
+                       &log_joint[0, 0] if log_joint is not None else NULL,
+                       &responsibilities[0, 0] if responsibilities is not None else NULL,
+                       &scores[0, 0] if scores is not None and mixture.offsets[K] else NULL)

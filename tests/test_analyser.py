@@ -789,7 +789,10 @@ def slowly_chosen(covariance, n, prices, n_factors, max_steps=100, tol=1e-10):
 
 
 @pytest.mark.parametrize("n_factors", [0, 3])
-@pytest.mark.parametrize(("d", "p", "price"), [(2, 1, 2.0), (6, 2, 10.0), (8, 3, 3.0), (8, 0, 10.0), (12, 4, 1e-3)])
+@pytest.mark.parametrize(
+    ("d", "p", "price"),
+    [(2, 1, 2.0), (6, 2, 10.0), (8, 3, 3.0), (8, 0, 10.0), (12, 4, 1e-3), (20, 0, 10.0), (20, 2, 10.0), (40, 4, 20.0)],
+)
 def test_the_choice_is_that_of_single_solutions(rng, d, p, price, n_factors):
     covariance = sample_covariance(rng, model_covariance(rng, d, p), 200)
     prices = price * np.minimum(np.arange(d), max(p + 2, d - 2))
@@ -797,7 +800,8 @@ def test_the_choice_is_that_of_single_solutions(rng, d, p, price, n_factors):
     cost, number, psi, loadings = chosen(Solver(d), covariance, 200.0, prices, n_factors=start)
     expected = slowly_chosen(covariance, 200.0, prices, start)
     assert number == expected[1]
-    assert cost == pytest.approx(expected[0], rel=1e-11)
+    # Where nearly all factors are taken the cost is flat: the rounding of LAPACK decides where the steps end.
+    assert cost == pytest.approx(expected[0], rel=1e-9)
     assert relative_error(psi, expected[2]) < 1e-6
     assert np.isfinite(loadings[:number]).all()
     assert np.isnan(loadings[number:]).all()

@@ -105,9 +105,9 @@ def test_parts_add_up_to_the_whole(rng):
     for _ in range(2):
         # The second time with the memory of the first.
         iteration.clear()
-        parts = [iteration.part() for _ in range(3)]
+        parts, scratch = [iteration.part() for _ in range(3)], np.empty(iteration.scratch_size)
         for part, rows in zip(parts, (slice(0, 100), slice(100, 500), slice(500, 700)), strict=True):
-            part.accumulate(np.ascontiguousarray(x[rows].T), w[rows])
+            part.accumulate(np.ascontiguousarray(x[rows].T), w[rows], scratch)
         assert not iteration.covariances.any()
         for part in parts:
             iteration.add(part)
@@ -119,7 +119,9 @@ def test_parts_add_up_to_the_whole(rng):
     with pytest.raises(ValueError, match="another iteration"):
         iteration.add(whole.part())
     with pytest.raises(ValueError, match="one row per feature"):
-        parts[0].accumulate(x.copy(), None)
+        parts[0].accumulate(x.copy(), None, scratch)
+    with pytest.raises(ValueError, match="work is too short"):
+        parts[0].accumulate(x.T.copy(), None, np.empty(5))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

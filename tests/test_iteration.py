@@ -103,9 +103,9 @@ def test_parts_add_up_to_the_whole(problem):
     iteration.accumulate(x, w)
     expected = statistics.buffer.copy()
     iteration.clear()
-    parts = [iteration.part() for _ in range(3)]
+    parts, scratch = [iteration.part() for _ in range(3)], np.empty(iteration.scratch_size)
     for part, columns in zip(parts, (slice(0, 100), slice(100, 500), slice(500, 700)), strict=True):
-        part.accumulate(np.ascontiguousarray(x[:, columns]), w[columns])
+        part.accumulate(np.ascontiguousarray(x[:, columns]), w[columns], scratch)
     assert not statistics.buffer.any()
     for part in parts:
         iteration.add(part)
@@ -115,13 +115,13 @@ def test_parts_add_up_to_the_whole(problem):
 def test_a_part_that_was_added_is_empty_and_used_again(problem):
     _, _, iteration, statistics, x, w = problem
     part = iteration.part()
-    part.accumulate(x, w)
+    part.accumulate(x, w, np.empty(iteration.scratch_size))
     iteration.add(part)
     expected = statistics.buffer.copy()
     iteration.clear()
     again = iteration.part()
     assert again is part
-    again.accumulate(x, w)
+    again.accumulate(x, w, np.empty(iteration.scratch_size))
     iteration.add(again)
     np.testing.assert_array_equal(statistics.buffer, expected)
 
@@ -130,10 +130,12 @@ def test_parts_of_others_are_refused(problem):
     parameters, _, iteration, _, x, w = problem
     other = bind(parameters, Evaluator(parameters), Statistics(parameters))
     part = other.part()
-    part.accumulate(x, w)
+    part.accumulate(x, w, np.empty(iteration.scratch_size))
     with pytest.raises(ValueError, match="another iteration"):
         iteration.add(part)
     with pytest.raises(ValueError, match="one row per feature"):
-        part.accumulate(x[:2].copy(), w)
+        part.accumulate(x[:2].copy(), w, np.empty(iteration.scratch_size))
     with pytest.raises(ValueError, match="one entry per row"):
-        part.accumulate(x, w[:5])
+        part.accumulate(x, w[:5], np.empty(iteration.scratch_size))
+    with pytest.raises(ValueError, match="work is too short"):
+        part.accumulate(x, w, np.empty(5))

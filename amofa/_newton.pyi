@@ -1,0 +1,1 @@
+# Its functions are for the other kernels: Python calls none of them.

@@ -1,0 +1,185 @@
+# The factor analysers of amofa for other compiled code: the one .pxd that is installed.
+#
+#   from amofa.cython_amofa cimport mixture_size, prepare_mixture, posterior
+#
+# All functions are `noexcept nogil`, keep no state and allocate nothing: they may be called from any number of threads
+# at once, each with a work array of its own. Sizes are numbers of doubles. Memory is the caller's; IN is read, OUT
+# written, INOUT both, WORK scratch whose contents mean nothing before and after. Arrays are C-contiguous. Log densities
+# and costs are in nats. K components, d features, p_k factors of component k, P of all; Sigma_k = Lambda_k' Lambda_k +
+# diag(psi_k), with loadings Lambda_k (p_k, d): one row per factor, the transpose of `loadings` of a Python model.
+#
+# Status returns: 0 where all went well; -1 where an array is no prepared mixture or a size or index is out
+# of range; -2 where no row counts; else 1 + the number of the component whose numbers are not finite or whose
+# covariance matrix is not positive definite. Nothing else is checked: pointers must be valid, values finite.
+#
+# Some products go through the BLAS of SciPy, which may have threads of its own: whoever calls from several threads
+# should hold it to one (threadpoolctl.threadpool_limits(1, "blas")).
+
+
+# ---- a mixture -------------------------------------------------------------------------------------------------------
+#
+# A prepared mixture is one opaque array of doubles. It does not change once it is made, may be shared by threads and
+# copied, and is good for the running process only. A fitted Python model gives its own: model.cython_handle().mixture.
+
+# Size of a prepared mixture. The offsets say which loadings belong to a component: rows offsets[k] .. offsets[k + 1] of
+# (P, d), offsets[K] = P. -1 where they do not rise from 0, or n_components or n_features is not positive.
+cdef Py_ssize_t mixture_size(
+    Py_ssize_t n_components,
+    Py_ssize_t n_features,
+    const Py_ssize_t *offsets,      # IN   (K + 1)
+) noexcept nogil
+
+# Prepare a mixture. Weights need not sum to 1: with weights of 1 the log joint densities are those of the components.
+# Cost O(sum_k d p_k^2).
+cdef int prepare_mixture(
+    Py_ssize_t n_components,
+    Py_ssize_t n_features,
+    const Py_ssize_t *offsets,      # IN   (K + 1)
+    const double *weights,          # IN   (K) not negative
+    const double *means,            # IN   (K, d)
+    const double *loadings,         # IN   (P, d) component after component
+    const double *uniquenesses,     # IN   (K, d) variances, positive
+    double *mixture,                # OUT  mixture_size
+) noexcept nogil
+
+# Numbers of components, features, and factors of component k; -1 where there is no such mixture or component.
+cdef Py_ssize_t n_components(const double *mixture) noexcept nogil
+cdef Py_ssize_t n_features(const double *mixture) noexcept nogil
+cdef Py_ssize_t n_factors(const double *mixture, Py_ssize_t k) noexcept nogil
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+#
+# Feature j of row i is x[i * row_stride + j * feature_stride], strides in doubles: (d, 1) for C-contiguous rows, (1, n)
+# for features first, which is fastest, since other rows are copied, block by block, into the work array. Row weights
+# multiply responsibilities; NULL stands for ones.
+
+# Size of the work array of every function that takes rows; -1 where `mixture` is not one.
+cdef Py_ssize_t rows_work_size(const double *mixture) noexcept nogil
+
+# Log densities of the mixture, log joint densities of rows and components, responsibilities, and factor scores
+# E[z | x, k]. Any output may be NULL. Responsibilities of a row sum to 1 (a row that is infinitely far away keeps the
+# weights). Cost O(n d P).
+cdef int posterior(
+    const double *mixture,          # IN
+    Py_ssize_t n_rows,
+    const double *x,                # IN
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    double *log_density,            # OUT  (n) nats
+    double *log_joint,              # OUT  (K, n) log weights[k] N(x_i; k), nats
+    double *responsibilities,       # OUT  (K, n)
+    double *factor_scores,          # OUT  (P, n)
+    double *work,                   # WORK rows_work_size
+) noexcept nogil
+
+# Sufficient statistics of EM in which factors are missing, too. They start as zeros and are added to:
+# statistics[0] is the log-likelihood and [1] the entropy of the responsibilities, nats, [2 .. 2 + K] the soft counts;
+# the rest is opaque. Cost O(n d P).
+cdef Py_ssize_t statistics_size(const double *mixture) noexcept nogil
+cdef int accumulate_statistics(
+    const double *mixture,          # IN
+    Py_ssize_t n_rows,
+    const double *x,                # IN
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    const double *row_weights,      # IN   (n) not negative, or NULL
+    double *statistics,             # INOUT statistics_size
+    double *work,                   # WORK rows_work_size
+) noexcept nogil
+
+# Sufficient statistics of EM in which only the components are missing: full second moments. The first 2 + K values are
+# those above; then come sums of h (x - mean_k), (K, d), and of h (x - mean_k) (x - mean_k)', (K, d, d), their lower
+# triangles, with h the weighted responsibilities. Cost O(n d P + n K d^2).
+cdef Py_ssize_t scatter_size(const double *mixture) noexcept nogil
+cdef int accumulate_scatter(
+    const double *mixture,          # IN
+    Py_ssize_t n_rows,
+    const double *x,                # IN
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    const double *row_weights,      # IN   (n) not negative, or NULL
+    double *scatter,                # INOUT scatter_size
+    double *work,                   # WORK rows_work_size
+) noexcept nogil
+
+# Add the sums of other rows under the same prepared mixture: statistics, scatter, or moments of Mardia's kurtosis.
+cdef void merge(
+    Py_ssize_t size,
+    const double *other,            # IN   (size)
+    double *sums,                   # INOUT (size)
+) noexcept nogil
+
+# Add soft counts and weighted fourth moments, the sums of h m^2, m the squared Mahalanobis distance. Mardia's weighted
+# kurtosis of component k is fourth_moments[k] / soft_counts[k], d (d + 2) for a Gaussian.
+cdef int accumulate_kurtosis(
+    const double *mixture,          # IN
+    Py_ssize_t n_rows,
+    const double *x,                # IN
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    const double *row_weights,      # IN   (n) not negative, or NULL
+    double *soft_counts,            # INOUT (K)
+    double *fourth_moments,         # INOUT (K)
+    double *work,                   # WORK rows_work_size
+) noexcept nogil
+
+# The kurtosis less that of a Gaussian, over its standard error: near 0 for one, NaN where soft_count is 0.
+cdef double standardized_kurtosis(Py_ssize_t n_features, double soft_count, double fourth_moment) noexcept nogil
+
+
+# ---- the M-step of one component -------------------------------------------------------------------------------------
+#
+# New parameters of component k of the mixture that the statistics were accumulated under. Its weight is its soft count
+# over the sum of all. After a status other than 0 outputs may be half written, but for -2, after which they are as
+# they were. `floor` has the smallest variance of each feature, positive.
+
+# One EM step with the number of factors that it has: from accumulate_statistics. Cost O(d p^2).
+cdef Py_ssize_t maximize_work_size(const double *mixture) noexcept nogil
+cdef int maximize_component(
+    const double *mixture,          # IN
+    Py_ssize_t k,
+    const double *statistics,       # IN   statistics_size
+    const double *floor,            # IN   (d)
+    double *mean,                   # OUT  (d)
+    double *loadings,               # OUT  (p_k, d)
+    double *uniquenesses,           # OUT  (d)
+    double *work,                   # WORK maximize_work_size
+) noexcept nogil
+
+# Maximum likelihood with any number of factors: from accumulate_scatter. Newton steps from the uniquenesses given, each
+# raising the likelihood, at most max_steps, and none that promises fewer than tol nats. Cost O(d^3) a step.
+cdef Py_ssize_t fit_work_size(Py_ssize_t n_features, Py_ssize_t most_factors) noexcept nogil
+cdef int fit_component(
+    const double *mixture,          # IN
+    Py_ssize_t k,
+    const double *scatter,          # IN   scatter_size
+    Py_ssize_t n_factors,           # 0 .. d
+    const double *floor,            # IN   (d)
+    Py_ssize_t max_steps,
+    double tol,
+    double *mean,                   # OUT  (d)
+    double *loadings,               # OUT  (n_factors, d)
+    double *uniquenesses,           # INOUT (d)
+    double *cost,                   # OUT  (1) soft count / 2 (log |Sigma| + tr(Sigma^-1 S)), nats, or NULL
+    double *work,                   # WORK fit_work_size(n_features, n_factors)
+) noexcept nogil
+
+# The same with the number of factors chosen: that which costs least when q factors cost prices[q] nats more, by adding
+# factors while that pays tol nats and then removing them while that costs nothing, from the number given.
+cdef int choose_component(
+    const double *mixture,          # IN
+    Py_ssize_t k,
+    const double *scatter,          # IN   scatter_size
+    Py_ssize_t most_factors,        # 0 .. d
+    const double *prices,           # IN   (most_factors + 1) nats
+    const double *floor,            # IN   (d)
+    Py_ssize_t max_steps,
+    double tol,
+    Py_ssize_t *n_factors,          # INOUT (1) 0 .. most_factors
+    double *mean,                   # OUT  (d)
+    double *loadings,               # OUT  (most_factors, d), the first n_factors rows
+    double *uniquenesses,           # INOUT (d)
+    double *cost,                   # OUT  (1) that above plus prices[n_factors], or NULL
+    double *work,                   # WORK fit_work_size(n_features, most_factors)
+) noexcept nogil

@@ -1,0 +1,52 @@
+"""Models for other compiled code: what the functions of amofa/cython_amofa.pxd take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from amofa.cython_amofa import prepared_mixture
+from amofa.parameters import FloatArray, Parameters
+
+
+@dataclass(frozen=True, eq=False)
+class CythonHandle:
+    """A mixture prepared for C-level functions, in memory that lives as long as this object.
+
+    Any number of threads may use it at once: nothing changes it. How it lies in memory is this build's own affair, so
+    it cannot be pickled; the model can.
+
+    Attributes
+    ----------
+    mixture : (size,) float64
+        What the functions take as ``mixture``. It cannot be made writeable. A ``const double[::1]`` memoryview of it
+        keeps it alive.
+    n_components, n_features : int
+    n_factors : tuple of int
+        Factors of each component.
+    """
+
+    mixture: FloatArray = field(repr=False)
+    n_components: int
+    n_features: int
+    n_factors: tuple[int, ...]
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> CythonHandle:
+        """Prepare a copy of the parameters."""
+        mixture = prepared_mixture(parameters.buffer, parameters.offsets, parameters.n_features)
+        return cls(
+            np.frombuffer(mixture.data.toreadonly()),
+            parameters.n_components,
+            parameters.n_features,
+            parameters.n_factors,
+        )
+
+    @property
+    def address(self) -> int:
+        """Where `mixture` begins, for foreign function interfaces; this object must outlive its use."""
+        return self.mixture.ctypes.data
+
+    def __reduce__(self) -> str:
+        raise TypeError("a CythonHandle cannot be pickled or copied; pickle the model, and ask that for a handle")
