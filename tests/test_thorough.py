@@ -231,7 +231,7 @@ def test_noise_is_each_components_own_where_sharing_costs_more(rng):
     x = np.concatenate([rng.normal(0, 0.2, (200, 3)), rng.normal(12, 5, (200, 3))])
     model, own = amofa.fit(x), amofa.fit(x, noise="component")
     np.testing.assert_array_equal(model.uniquenesses, own.uniquenesses)
-    assert [(step.action, step.accepted) for step in model.history][-1] == ("share", False)
+    assert ("share", False) in [(step.action, step.accepted) for step in model.history]
 
 
 def test_shared_noise_finds_groups_in_rows_too_few_for_their_own(rng):
