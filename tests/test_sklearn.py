@@ -289,7 +289,9 @@ def test_classes_without_weight_are_none(rng):
 def test_processes_do_not_change_the_result(rows):
     X, y = rows
     alone, several = (AMoFAClassifier(**FIXED, n_jobs=n).fit(X, y) for n in (None, 2))
-    np.testing.assert_array_equal(alone.predict_log_proba(X), several.predict_log_proba(X))
+    assert [list(m.n_factors) for m in alone.models_] == [list(m.n_factors) for m in several.models_]
+    # Arrays that come from another process lie elsewhere in memory, which may change a last bit.
+    np.testing.assert_allclose(alone.predict_log_proba(X), several.predict_log_proba(X), rtol=1e-13)
 
 
 def test_labels_must_be_classes(rows):
