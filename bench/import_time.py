@@ -34,9 +34,7 @@ def seconds(statement: str, folder: str) -> list[float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=15, help="pairs of interpreters (default 15)")
-    parser.add_argument(
-        "--most", type=float, default=float("inf"), help="largest ratio of processor times that is right"
-    )
+    parser.add_argument("--most", type=float, default=float("inf"), help="largest processor ratio that is right")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         # The first pair finds the files on disk.
