@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 
 from amofa.arguments import check_noise_floor, check_not_negative, check_whole_number
 from amofa.coordinates import Coordinates, floor_variances
+from amofa.door import check_table, check_weights
 from amofa.fitting import fit
 from amofa.frames import column_names
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -30,7 +31,7 @@ from amofa.parameters import FloatArray
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
 from amofa.repeats import merge_repeats
 from amofa.results import warn_of_constant_columns, without_warnings
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import Samples
 from amofa.warnings import AmofaWarning
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa.door import counted_rows
 from amofa.parameters import Component, FloatArray, Parameters
-from amofa.samples import Samples, counted_rows
+from amofa.samples import Samples
 
 # Variances, that is squares of standard deviations, must be normal numbers.
 _SCALE_MIN, _SCALE_MAX = 1e-150, 1e153

@@ -24,6 +24,7 @@ from amofa.arguments import (
 )
 from amofa.coordinates import Standardized, floor_variances, resolution_variances
 from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
+from amofa.door import check_table, check_weights
 from amofa.em import Fit, Settings
 from amofa.exact_em import Problem, Solution
 from amofa.frames import column_names
@@ -44,7 +45,6 @@ from amofa.results import (
     warn_of_shortfall,
     with_canonical_factors,
 )
-from amofa.samples import check_table, check_weights
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread, use_threads
@@ -88,7 +88,8 @@ def fit(
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
 
     The result depends on the rows alone, not on their order, and on no random number; it does not change with the
-    units or the origin of a column.
+    units or the origin of a column. (Of more than 2^18 rows, splits and merges are looked for among evenly spread
+    ones, in the order given; every model is fitted to all.)
 
     Parameters
     ----------

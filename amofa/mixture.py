@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from amofa.arguments import RandomState, random_generator
 from amofa.conditional import IncompleteSamples, condition, fill, reduced
 from amofa.criterion import INFORMATION_CRITERIA
+from amofa.door import check_incomplete_table, check_table, check_weights, counted_rows
 from amofa.frames import check_same_names, column_names, column_positions
 from amofa.frozen import FrozenMixture
 from amofa.parameters import FloatArray
-from amofa.samples import PosteriorBlock, Samples, check_incomplete_table, check_table, check_weights, counted_rows
+from amofa.samples import PosteriorBlock, Samples
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

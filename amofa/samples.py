@@ -1,9 +1,8 @@
-"""Where rows come from: validation at the door, blocks of rows for the kernels, and the passes over them."""
+"""Where rows come from: blocks of rows for the kernels, and the passes over them."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,12 +10,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from amofa import _kurtosis, _posterior, _rows, _statistics
 from amofa._em import Iteration, IterationPart
 from amofa._exact import ExactIteration, ExactIterationPart
-from amofa.frames import to_array
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 from amofa.threads import OneEach, in_order
 
@@ -43,165 +41,6 @@ _LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
 Chunk = tuple[FloatArray, FloatArray | None]
 Result = TypeVar("Result")
-
-
-# ---- the door --------------------------------------------------------------------------------------------------------
-
-
-def check_table(
-    X: ArrayLike,
-    *,
-    name: str = "X",
-    n_features: int | None = None,
-    remedy: str = "drop such rows or fill in values",
-) -> NDArray[Any]:
-    """Check that X is a finite, real, two-dimensional table; copies no array but one of objects.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Any real dtype and memory layout; frames, see `amofa.frames`.
-    name : str
-        What error messages call it.
-    n_features : int, optional
-        The number of columns that it must have.
-    remedy : str
-        What to do about values that are not finite.
-
-    Returns
-    -------
-    (n, d) ndarray
-        X itself where it is an array already.
-
-    Raises
-    ------
-    TypeError
-        Sparse, text, object or date input.
-    ValueError
-        Complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
-    """
-    table = _as_table(X, name, n_features, remedy)
-    _check_cells(table, name, remedy)
-    return table
-
-
-def check_incomplete_table(
-    X: ArrayLike, *, name: str = "X", n_features: int | None = None
-) -> tuple[NDArray[Any], bool]:
-    """Check the same of a table in which cells may be missing, NaN.
-
-    Parameters
-    ----------
-    X, name, n_features
-        As of `check_table`.
-
-    Returns
-    -------
-    table : (n, d) ndarray
-    is_incomplete : bool
-        Whether any cell is missing.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_table`, but not for NaN.
-    """
-    table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
-    return table, _check_cells(table, name, "put NaN where a value is missing", may_be_missing=True)
-
-
-def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
-    # Whoever has a sparse matrix has imported this; we need not, which would take time at `import amofa`.
-    sparse = sys.modules.get("scipy.sparse")
-    if sparse is not None and sparse.issparse(X):
-        raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
-    if np.ma.is_masked(X):
-        raise ValueError(f"{name} has masked values; {remedy}")
-    try:
-        array = to_array(X)
-    except ValueError as error:
-        raise ValueError(f"{name} is no table ({error}); give all rows the same number of columns") from None
-    except TypeError as error:
-        raise TypeError(f"{name} holds values that are not numbers ({error}); encode or drop them") from None
-    table = _as_real(array, name)
-    if table.ndim != 2:
-        hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
-        raise ValueError(
-            f"{name} must have two dimensions (rows, columns), got {table.ndim}{hint if table.ndim == 1 else ''}"
-        )
-    if 0 in table.shape:
-        raise ValueError(f"{name} has shape {table.shape}; at least one row and one column are needed")
-    if n_features is not None and table.shape[1] != n_features:
-        raise ValueError(f"{name} has {table.shape[1]} columns, but the model was made for {n_features}")
-    return table
-
-
-def _as_real(table: NDArray[Any], name: str) -> NDArray[Any]:
-    if table.dtype.kind in "biuf":
-        return table
-    if table.dtype.kind == "c":
-        raise ValueError(f"{name} is complex; pass its real part, or real and imaginary parts as columns")
-    if table.dtype.kind == "O":
-        try:
-            return table.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} holds values that are not numbers ({error}); encode or drop them") from None
-    raise TypeError(f"{name} has dtype {table.dtype}; a table of real numbers is needed: encode or drop other columns")
-
-
-def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing: bool = False) -> bool:
-    """Whether any cell is NaN, after a check that none is infinite, nor NaN where that is not allowed."""
-    bad, first, is_incomplete = 0, None, False
-    rows = max(1, _CHUNK_VALUES // table.shape[1])
-    for start in range(0, len(table) if table.dtype.kind == "f" else 0, rows):
-        # As float64, which is what it will be read as: longer floats may have no finite value there.
-        with np.errstate(over="ignore"):
-            values = table[start : start + rows].astype(np.float64, copy=False)
-        wrong = ~np.isfinite(values)
-        if may_be_missing and wrong.any():
-            missing = np.isnan(values)
-            is_incomplete = is_incomplete or bool(missing.any())
-            wrong &= ~missing
-        count = int(np.count_nonzero(wrong))
-        if count and first is None:
-            i, j = np.argwhere(wrong)[0]
-            first = (start + int(i), int(j))
-        bad += count
-    if first is not None:
-        raise ValueError(
-            f"{name} has {bad} value{'s' if bad > 1 else ''} that {'are' if bad > 1 else 'is'} "
-            f"{'infinite' if may_be_missing else 'NaN or infinite'}, the first in row {first[0]}, column {first[1]} "
-            f"(from 0); {remedy}"
-        )
-    return is_incomplete
-
-
-def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
-    """Check row weights: (n,) finite, not negative, not all 0. Returns float64."""
-    weights = np.asarray(sample_weight)
-    if weights.dtype.kind not in "biuf":
-        raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
-    weights = weights.astype(np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise ValueError(f"sample_weight must be finite and not negative, got {weights[i]} in row {i} (from 0)")
-    if not weights.any():
-        raise ValueError("sample_weight is zero in every row; at least one row must count")
-    with np.errstate(over="ignore"):
-        if not np.isfinite(weights.sum()):
-            raise ValueError("sample_weight has no finite sum; divide it by a constant")
-    return np.ascontiguousarray(weights)
-
-
-def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
-    """Rows that count, or None for all: one of weight 0 is absent, even where its log density is minus infinity."""
-    return None if weights is None or weights.all() else np.flatnonzero(weights)
-
-
-# ---- rows ------------------------------------------------------------------------------------------------------------
 
 
 class PosteriorBlock(NamedTuple):

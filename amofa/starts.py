@@ -18,6 +18,8 @@ _MOST_AXES = 64
 _LEADING_AXES = 3
 # A part has at least so many rows: between whole numbers, so that no rounding decides.
 _LEAST_PART = 2.5
+# Distances that differ by less, relatively, are the same: in a table with fewer rows than columns all are.
+_SAME_DISTANCE = 1e-9
 # Variances of parts are at least this share of the whole's, lest ties count for everything.
 _LEAST_VARIANCE = 1e-4
 
@@ -105,7 +107,7 @@ def _inner_half(projected: FloatArray, values: FloatArray, weights: FloatArray) 
     order = np.argsort(distance, kind="stable")
     cumulated = np.cumsum(weights[order])
     middle = order[np.searchsorted(cumulated, cumulated[-1] / 2)]
-    inner: Mask = distance <= distance[middle]
+    inner: Mask = distance <= (1 + _SAME_DISTANCE) * distance[middle]
     return inner
 
 

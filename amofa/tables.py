@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa.samples import check_incomplete_table, check_table
+from amofa.door import check_incomplete_table, check_table
 from amofa.table_columns import Choice
 from amofa.table_text import DELIMITERS, STANDARD_STREAM, Columns, read_text, suffix
 

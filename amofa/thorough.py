@@ -86,7 +86,7 @@ def thorough_search(
     shared.refine()
     # What refining can still gain is less than the tolerance of EM.
     if not watch.is_better(shared.current, replace(own.current, cost=own.current.cost - own.tolerance)):
-        own.refine()
+        own.refine(rival=shared.current)
     return shared.current if watch.is_better(shared.current, own.current) else own.current
 
 
@@ -237,8 +237,8 @@ class _Search:
         )
         self.watch.see("factor", -1, self.current, accepted=True)
 
-    def refine(self) -> None:
-        """EM of the chosen model to a tolerance at which no user sees where it ended."""
+    def refine(self, rival: Solution | None = None) -> None:
+        """EM of the chosen model to a tolerance at which no user sees where it ended; kept if it beats a rival."""
         problem = replace(self.problem, tol=_REFINED * self.problem.tol)
         given = isinstance(self.limits.n_factors, tuple)
         refined = exact_em(
@@ -251,6 +251,7 @@ class _Search:
         )
         # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
         accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
+        accepted = accepted and (rival is None or self.watch.is_better(refined, rival))
         self.watch.see("refine", -1, refined, accepted=accepted)
         if accepted:
             self.current = refined

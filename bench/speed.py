@@ -37,7 +37,7 @@ from amofa._exact import ExactIteration
 from amofa.demo import example_2
 from amofa.parameters import Evaluator, Parameters, Statistics
 from amofa.samples import Samples
-from amofa.threads import available_cores, use_threads
+from amofa.threads import available_cores, single_blas_thread, use_threads
 
 REPEATS = 7
 FLOOR = 1e-4
@@ -96,30 +96,41 @@ def our_passes(X: NDArray, mixture: Parameters) -> dict[str, Callable[[], object
     """One EM pass of each search, from the table on: read, E-step, statistics, M-step."""
     center, scale = X.mean(axis=0), X.std(axis=0)
     samples = Samples(X, center=center, scale=scale)
-    floor = np.full(X.shape[1], FLOOR)
     tasks = {}
     for search in ("paper", "thorough"):
         parameters = mixture.copy()
         parameters.means[:] = (mixture.means - center) / scale
         parameters.loadings /= scale
         parameters.uniquenesses /= scale**2
-        tasks[search] = _passes_of(search, samples, parameters, floor)
+        tasks[search] = _passes_of(search, samples, parameters)
     return tasks
 
 
-def _passes_of(search: str, samples: Samples, parameters: Parameters, floor: NDArray) -> Callable[[], object]:
-    evaluator = Evaluator(parameters)
-    given = parameters.buffer, parameters.offsets, evaluator.prepared
+def factor_iteration(parameters: Parameters) -> Iteration:
+    """EM over the factors: means, loadings and uniquenesses in turn."""
+    d, evaluator = parameters.n_features, Evaluator(parameters)
+    given = parameters.buffer, parameters.offsets, evaluator.prepared, Statistics(parameters).buffer, np.full(d, FLOOR)
+    work = np.empty(_factor.maximize_size(parameters.offsets, d))
+    return Iteration(*given, evaluator.work, work, with_entropy=False)
+
+
+def exact_iteration(parameters: Parameters, prior_count: float) -> ExactIteration:
+    """Every factor analyser at its maximum for its rows."""
+    d, evaluator = parameters.n_features, Evaluator(parameters)
+    given = parameters.buffer, parameters.offsets, evaluator.prepared, np.full(d, FLOOR)
+    return ExactIteration(*given, prior_count, np.ones(d), evaluator.work, 0)
+
+
+def _passes_of(search: str, samples: Samples, parameters: Parameters) -> Callable[[], object]:
     if search == "paper":
-        work = np.empty(_factor.maximize_size(parameters.offsets, samples.n_features))
-        em = Iteration(*given, Statistics(parameters).buffer, floor, evaluator.work, work, with_entropy=False)
+        em = factor_iteration(parameters)
 
         def paper() -> None:
             samples.expect(em)
             em.maximize()
 
         return paper
-    exact = ExactIteration(*given, floor, 4.0, np.ones(samples.n_features), evaluator.work, 0)
+    exact = exact_iteration(parameters, 4.0)
 
     def thorough() -> None:
         samples.expect(exact)
@@ -252,7 +263,7 @@ def threads(options: argparse.Namespace) -> None:
     for search, run in our_passes(X, mixture).items():
 
         def em(n_threads: int, run: Callable[[], object] = run) -> None:
-            with use_threads(n_threads):
+            with single_blas_thread(), use_threads(n_threads):
                 for _ in range(EM_ITERATIONS):
                     run()
 
@@ -331,7 +342,7 @@ def peak(options: argparse.Namespace) -> None:
 
     def watch() -> None:
         nonlocal most
-        while not done.wait(0.002):
+        while not done.wait(0.01):
             most = max(most, _anonymous())
 
     watcher = Thread(target=watch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 from scipy.stats import binom, t
@@ -17,6 +18,8 @@ import paper_data
 import paper_report
 from paper_results import Result, ResultsFile, Unit, scores
 from paper_statistics import is_better, marks, paired_t, record, sign_test
+
+import amofa
 
 
 def a_result(data="example1", number=0, method="amofa", score=0.25, components="3"):
@@ -248,11 +251,15 @@ def test_report_of_one_split_has_no_tests(tmp_path):
     assert "| AMoFA, paper | 0/0/0 [5/3/1] |" in text
 
 
-def test_contours_are_two_standard_deviations_away():
+def test_figures():
+    """Every accepted model has a panel; the ellipses of a sample result are those of the model."""
     pytest.importorskip("matplotlib", reason="the figures are drawn with matplotlib")
     import paper_figures
 
-    mean, covariance = np.array([1.0, -2.0]), np.array([[3.0, 1.0], [1.0, 2.0]])
-    away = paper_figures.ellipse(mean, covariance) - mean[:, None]
-    distances = np.sqrt(np.einsum("ij,ij->j", away, np.linalg.solve(covariance, away)))
-    np.testing.assert_allclose(distances, 2.0)
+    X, y = datasets.example_1(np.random.default_rng(0))
+    figure = paper_figures.evolution(X, "paper")
+    accepted = [step for step in amofa.fit(X, search="paper").history if step.accepted]
+    shown = [axes.get_title() for axes in figure.axes if axes.get_visible()]
+    assert shown == [f"{step.action}: {step.cost:.1f}" for step in accepted]
+    result = paper_figures.sample_result(X, y)
+    assert len(result.axes[0].get_lines()) == 2 * amofa.fit(X).n_components

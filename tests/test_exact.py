@@ -560,3 +560,24 @@ def test_the_message_length_may_be_the_price(clear):
     expected = penalty.cost(found.log_likelihood, 0.0, found.parameters.weights.tolist())
     assert found.cost == pytest.approx(expected, rel=1e-12)
     assert math.isfinite(expected)
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 3])
+def test_few_factors_among_many_columns_are_those_of_the_solver(rng, p):
+    """Of few factors only the leading eigenvectors are computed, of none nothing."""
+    d = 24
+    rows = rng.normal(size=(300, 4)) @ rng.normal(size=(4, d)) + rng.normal(size=(300, d))
+    parameters = Parameters(d, [p])
+    parameters.weights[:], parameters.means[:], parameters.uniquenesses[:] = 1.0, 0.0, 1.0
+    parameters.loadings[:] = 0.1 * rng.normal(size=(p, d))
+    evaluator, floor = Evaluator(parameters), np.full(d, 1e-4)
+    given = parameters.buffer, parameters.offsets, evaluator.prepared, floor, 4.0, np.ones(d), evaluator.work, 0
+    iteration = ExactIteration(*given)
+    Samples(rows).expect(iteration)
+    iteration.finish()
+    noise, loadings, spectrum = np.ones(d), np.zeros((p, d)), np.zeros((1, d))
+    counts, offsets = np.array([300.0]), np.array([0, p])
+    Solver(d).solve(iteration.covariances, counts, offsets, floor, 4.0, np.ones(d), noise, loadings, spectrum, 5, 0.0)
+    iteration.maximize(5)
+    np.testing.assert_allclose(parameters.uniquenesses[0], noise, rtol=1e-10)
+    np.testing.assert_allclose(parameters.loadings.T @ parameters.loadings, loadings.T @ loadings, atol=1e-10)

@@ -11,9 +11,9 @@ import pytest
 from reference import random_mixture
 
 import amofa
+from amofa.door import check_incomplete_table, check_table
 from amofa.frames import check_same_names, column_names, column_positions, to_array
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.samples import check_incomplete_table, check_table
 
 NAN = np.nan
 

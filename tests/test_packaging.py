@@ -48,6 +48,7 @@ FLOORS = (
         "analyser",
         "arguments",
         "baselines._gaussian",
+        "door",
         "handle",
         "limits",
         "metrics",

@@ -10,6 +10,7 @@ import sys
 import datasets
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 import amofa
 
@@ -207,7 +208,7 @@ def test_density(plane):
     one = Mixture(plane.weights, plane.means[:, :1], [w[:1] for w in plane.loadings], plane.uniquenesses[:, :1])
     np.testing.assert_allclose(values, np.exp(one.score_samples(grid[:, None])), rtol=1e-9)
     np.testing.assert_allclose(sum(part.get_ydata() for part in parts), values, rtol=1e-12)
-    assert np.trapezoid(values, grid) == pytest.approx(1.0, abs=1e-3)
+    assert trapezoid(values, grid) == pytest.approx(1.0, abs=1e-3)
     np.testing.assert_array_equal(ticks.get_xdata(), X[:, 0])
     assert sum(bar.get_height() * bar.get_width() for bar in ax.patches) == pytest.approx(1.0)
     rendered(ax)

@@ -10,8 +10,9 @@ from reference import random_mixture, random_rows, relative_error
 
 from amofa import _statistics
 from amofa import samples as samples_module
+from amofa.door import check_table, check_weights
 from amofa.parameters import Evaluator, Statistics
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import Samples
 
 # ---- tables that are refused -----------------------------------------------------------------------------------------
 

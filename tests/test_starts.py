@@ -10,7 +10,7 @@ import pytest
 from amofa._analyser import Solver
 from amofa.analyser import Covariance, FactorChoice, Prior
 from amofa.criterion import Evidence
-from amofa.starts import _cut_gains, layers, parts, split_masks
+from amofa.starts import _cut_gains, _inner_half, layers, parts, split_masks
 
 FLOOR = 1e-4
 
@@ -127,6 +127,14 @@ def test_groups_of_one_centre_are_parted_by_a_shell(rng):
     x *= np.where(inner, rng.uniform(0.1, 0.5, 200), rng.uniform(5, 6, 200))
     agreement = max(max(np.mean(mask == inner), np.mean(mask != inner)) for mask in masks_of(x).all)
     assert agreement > 0.98
+
+
+def test_rounding_parts_no_rows_of_a_wide_table(rng):
+    """With fewer rows than columns all are equally far from their mean."""
+    x = rng.standard_normal((40, 15))
+    x -= x.mean(axis=1)[:, None]
+    vectors, values, _ = np.linalg.svd(x, full_matrices=False)
+    assert _inner_half(vectors.T[:14] @ x, values[:14] ** 2 / 15, np.ones(15)).all()
 
 
 def test_parallel_strips_are_parted_across_the_minor_axis(rng):

@@ -231,7 +231,7 @@ def test_noise_is_each_components_own_where_sharing_costs_more(rng):
     x = np.concatenate([rng.normal(0, 0.2, (200, 3)), rng.normal(12, 5, (200, 3))])
     model, own = amofa.fit(x), amofa.fit(x, noise="component")
     np.testing.assert_array_equal(model.uniquenesses, own.uniquenesses)
-    assert [(step.action, step.accepted) for step in model.history][-1] == ("share", False)
+    assert [(step.action, step.accepted) for step in model.history][-2:] == [("share", False), ("refine", True)]
 
 
 def test_shared_noise_finds_groups_in_rows_too_few_for_their_own(rng):
@@ -359,3 +359,17 @@ def test_components_asked_for_are_kept_though_sharing_or_one_alone_costs_less(rn
     x = np.outer(t, [8, 4, -6, 2]) + rng.normal(0, 0.3, (20, 4))
     assert amofa.fit(x).n_components == 1
     assert amofa.fit(x, n_components=2).n_components == 2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_splits_that_start_from_some_of_the_rows_find_the_same(rng, monkeypatch, weighted):
+    """Of huge tables local fits see evenly spread rows alone, but EM sees all."""
+    X = np.concatenate([rng.normal(m, 1, (2000, 3)) for m in (0, 6, 12)])
+    X[:, 1] += 2 * rng.normal(size=6000) * (np.arange(6000) < 2000)
+    weights = rng.uniform(0.5, 1.5, 6000) if weighted else None
+    whole = amofa.fit(X, sample_weight=weights)
+    monkeypatch.setattr(amofa.samples, "_HELD_ROWS", 600)
+    thinned = amofa.fit(X, sample_weight=weights)
+    assert whole.n_components == thinned.n_components == 3
+    np.testing.assert_array_equal(thinned.n_factors, whole.n_factors)
+    assert thinned.log_likelihood == pytest.approx(whole.log_likelihood, abs=0.01)

@@ -373,7 +373,7 @@ model = amofa.MixtureOfFactorAnalyzers([0.5, 0.5], np.eye(2, 4), [np.ones((4, 2)
 
 def run(code):
     process = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROCESS + textwrap.dedent(code)],
+        [sys.executable, "-P", "-W", "ignore", "-c", PROCESS + textwrap.dedent(code)],
         capture_output=True,
         text=True,
         timeout=120,

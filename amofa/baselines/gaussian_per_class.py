@@ -13,11 +13,12 @@ from amofa.arguments import check_choice, check_not_negative
 from amofa.baselines._gaussian import COVARIANCES, covariance_parameters, gaussian_components, mixture_parameters
 from amofa.coordinates import Coordinates, Standardized
 from amofa.criterion import gaussian_message_length
+from amofa.door import check_table, check_weights, counted_rows
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.results import make_report, warn_of_constant_columns, with_canonical_factors
-from amofa.samples import Samples, check_table, check_weights, counted_rows
+from amofa.samples import Samples
 from amofa.threads import single_blas_thread
 
 

@@ -19,6 +19,7 @@ from amofa.arguments import (
 )
 from amofa.coordinates import Standardized, floor_variances
 from amofa.criterion import Penalty, n_parameters
+from amofa.door import check_table
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.history import Step
 from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
@@ -32,7 +33,7 @@ from amofa.results import (
     warn_of_constant_columns,
     with_canonical_factors,
 )
-from amofa.samples import Moments, Samples, check_table
+from amofa.samples import Moments, Samples
 from amofa.threads import single_blas_thread
 
 

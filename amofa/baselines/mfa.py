@@ -24,6 +24,7 @@ from amofa.arguments import (
 from amofa.baselines._partitions import Generator, draw_seeds, k_means, nearest_centers, partition_moments
 from amofa.coordinates import Standardized, floor_variances
 from amofa.criterion import Likelihood, n_parameters
+from amofa.door import check_table, check_weights
 from amofa.em import Fit
 from amofa.exact_em import Problem, Solution, exact_em
 from amofa.history import Step
@@ -39,7 +40,7 @@ from amofa.results import (
     warn_of_shortfall,
     with_canonical_factors,
 )
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import Samples
 from amofa.threads import single_blas_thread
 
 # The best start is refined to this share of the tolerance.

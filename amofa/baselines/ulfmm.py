@@ -12,6 +12,7 @@ from amofa.baselines._componentwise import ComponentwiseEM, Converged
 from amofa.baselines._gaussian import COVARIANCES, mixture_parameters
 from amofa.coordinates import Standardized, floor_variances
 from amofa.criterion import gaussian_message_length
+from amofa.door import check_table, check_weights
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, FloatArray, Parameters
@@ -22,7 +23,7 @@ from amofa.results import (
     warn_of_no_convergence,
     with_canonical_factors,
 )
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import Samples
 from amofa.threads import single_blas_thread
 
 

@@ -19,6 +19,7 @@ from amofa.baselines._births import Search, Settings, Trial
 from amofa.baselines._variational import Posterior
 from amofa.coordinates import Standardized, floor_variances
 from amofa.criterion import n_parameters
+from amofa.door import check_table, check_weights
 from amofa.history import Step
 from amofa.limits import REFINEMENT
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -31,7 +32,7 @@ from amofa.results import (
     warn_of_no_convergence,
     with_canonical_factors,
 )
-from amofa.samples import Samples, check_table, check_weights
+from amofa.samples import Samples
 from amofa.threads import single_blas_thread
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa.arguments import check_whole_number
+from amofa.door import check_incomplete_table
 from amofa.frames import check_same_names, column_names, column_positions
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
@@ -23,7 +24,6 @@ from amofa.plot._axes import (
     legend_beside,
 )
 from amofa.plot._plane import View, feature_names, make_view
-from amofa.samples import check_incomplete_table
 from amofa.summary import counted
 
 if TYPE_CHECKING:
