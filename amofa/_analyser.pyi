@@ -18,6 +18,7 @@ class Solver:
         spectra: NDArray[np.float64],
         max_steps: int,
         tol: float,
+        factors_alone: bool = False,
     ) -> float: ...
     def solve_panels(
         self,

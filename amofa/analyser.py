@@ -152,6 +152,7 @@ class Covariance:
             spectrum,
             MOST_STEPS,
             TOLERANCE,
+            factors_alone=True,
         )
         return cost, found, loadings, spectrum[0]
 

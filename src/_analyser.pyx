@@ -60,13 +60,15 @@ cdef class Solver:
         double[:, ::1] spectra not None,  # OUT  (K, d) eigenvalues of Psi^-1/2 S Psi^-1/2, falling
         Py_ssize_t max_steps,
         double tol,
+        bint factors_alone=False,
     ):
         """Uniquenesses and loadings that lower the cost, from the uniquenesses given.
 
         The cost is sum_k n_k/2 (log |Sigma_k| + tr(Sigma_k^-1 S_k)) in nats, plus that of a prior of ``prior_count``
         rows, sum_j prior_count log cosh(log(psi_j / s_j) / 2). The caller sees to it that ``uniquenesses``, ``floor``
         and ``prior_scale`` are positive. The search ends after ``max_steps``, or where a step promises no more than
-        ``tol`` nats.
+        ``tol`` nats. With ``factors_alone`` eigenvalues that are not those of factors may be left out, as 0, which is
+        faster where factors are few.
 
         Returns
         -------
@@ -87,7 +89,7 @@ cdef class Solver:
             raise ValueError("shapes do not agree")
         if self.most_rows >= 0:
             raise ValueError("the solver was made for panels")
-        problem.covariances = &covariances[0, 0, 0]
+        problem.covariances, problem.factors_alone = &covariances[0, 0, 0], factors_alone
         return self.run(&problem, uniquenesses, loadings, spectra, max_steps, tol)
 
     def solve_panels(

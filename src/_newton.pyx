@@ -299,6 +299,7 @@ cdef bint decompose(Space *space, const Problem *problem, Py_ssize_t k, Point *p
             return False
         return keep(space, problem, k, d, d, space.whitened, point, vectors)
     if p == 0:
+        memset(point.values + k * d, 0, d * sizeof(double))
         return True
     if leading_eigen(d, p, space.whitened, d, space.spectrum, space.hessian, space.work):
         return False

@@ -116,6 +116,24 @@ def test_cost_is_the_dense_one(rng, d, factors, prior_count, max_steps):
         assert relative_error(after["uniquenesses"], a["uniquenesses"]) < 1e-14
 
 
+@pytest.mark.parametrize(("d", "p"), [(24, 0), (24, 3), (8, 1), (24, 12)])
+def test_factors_alone_are_found_as_well(rng, d, p):
+    covariance, counts, offsets = (
+        sample_covariance(rng, model_covariance(rng, d, 3), 300)[None],
+        np.array([300.0]),
+        [0, p],
+    )
+    results = []
+    for alone in (False, True):
+        psi, loadings, spectra = np.ones(d), np.zeros((p, d)), np.full((1, d), np.nan)
+        given = covariance, counts, np.array(offsets), np.full(d, 1e-4), 4.0, np.ones(d), psi, loadings, spectra
+        cost = Solver(d).solve(*given, 30, 1e-12, factors_alone=alone)
+        results.append((cost, psi, loadings.T @ loadings, spectra[0, :p]))
+        assert np.isfinite(spectra).all()
+    for whole, alone in zip(*results, strict=True):
+        np.testing.assert_allclose(alone, whole, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize(("d", "factors"), SHAPES)
 def test_spectra_are_eigenvalues_of_the_whitened_covariances(rng, d, factors):
     _, after = solved(problem(rng, d, factors))
