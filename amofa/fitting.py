@@ -418,8 +418,8 @@ class _Task:
 
     def nothing(self) -> Fit:
         """The model of rows that are all the same."""
-        given, first = self.limits.n_factors, self.limits.first_factors
-        factors = given[0] if isinstance(given, tuple) else first
+        given = self.limits.n_factors
+        factors = given[0] if isinstance(given, tuple) else given or 0
         parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
         return Fit(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
 
