@@ -10,15 +10,18 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import cache
 from multiprocessing import parent_process
 from pathlib import Path
 from threading import Lock, local
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from threadpoolctl import LibController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -256,9 +259,9 @@ def _start(work: Callable[[], None], n_helpers: int) -> list[Future[None]]:
 # ---- BLAS ------------------------------------------------------------------------------------------------------------
 
 _lock = Lock()
-# Those who hold BLAS to one thread at the moment, in any thread, and what undoes the limit that the first of them set.
+# Those who hold BLAS to one thread at the moment, in any thread, and the libraries with what they had before.
 _holders = 0
-_restore = ExitStack()
+_held: list[tuple[LibController, int]] = []
 # How many of them are the one who asks, or those on whose behalf it works.
 _own_holds: ContextVar[int] = ContextVar("amofa_own_holds", default=0)
 
@@ -269,13 +272,31 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _hold_blas() -> None:
+    for library in _controller().lib_controllers:
+        if library.user_api == "blas":
+            _held.append((library, library.get_num_threads()))
+            _set_threads(library, 1)
+
+
+def _release_blas() -> None:
+    while _held:
+        _set_threads(*_held.pop())
+
+
+def _set_threads(library: LibController, number: int) -> None:
+    # Whoever comes first sets the limit and whoever leaves last undoes it, which need not be the same thread. Later
+    # versions of threadpoolctl let only one thread set that of OpenBLAS, and ignore the others without a word.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
+
+
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
     """Hold every BLAS of the process to one thread, until the last of those who asked for it is done."""
     global _holders
     with _lock:
         if _holders == 0:
-            _restore.enter_context(_controller().limit(limits=1, user_api="blas"))
+            _hold_blas()
         _holders += 1
     _own_holds.set(_own_holds.get() + 1)
     try:
@@ -285,7 +306,7 @@ def single_blas_thread() -> Iterator[None]:
         with _lock:
             _holders -= 1
             if _holders == 0:
-                _restore.close()
+                _release_blas()
 
 
 def _start_afresh() -> None:
@@ -293,7 +314,7 @@ def _start_afresh() -> None:
     global _lock, _pool, _holders
     _lock, _pool, _holders = Lock(), None, _own_holds.get()
     if _holders == 0:
-        _restore.close()
+        _release_blas()
 
 
 if hasattr(os, "register_at_fork"):

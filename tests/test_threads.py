@@ -28,6 +28,45 @@ def blas_threads():
     return {library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"}
 
 
+def test_whoever_leaves_last_gives_blas_its_threads_back():
+    """Though the thread that set the limit is alive, and sets none any more."""
+    inside, left, entered, done = (threading.Event() for _ in range(4))
+
+    def first():
+        with single_blas_thread():
+            inside.set()
+            entered.wait(10)
+        left.set()
+        done.wait(10)
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        other = threading.Thread(target=first)
+        other.start()
+        inside.wait(10)
+        with single_blas_thread():
+            entered.set()
+            left.wait(10)
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+        done.set()
+        other.join()
+
+
+def test_a_limit_of_another_thread_does_not_matter():
+    seen = []
+
+    def work():
+        with single_blas_thread():
+            seen.append(blas_threads())
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert blas_threads() == {2}
+    assert seen == [{1}]
+
+
 @pytest.fixture(autouse=True)
 def two_threads():
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
