@@ -10,7 +10,8 @@
 #
 # Status returns: 0 where all went well; -1 where an array is no prepared mixture or a size or index is out
 # of range; -2 where no row counts; else 1 + the number of the component whose numbers are not finite or whose
-# covariance matrix is not positive definite. Nothing else is checked: pointers must be valid, values finite.
+# covariance matrix is not positive definite. Nothing else is checked: pointers must be valid, values finite, those
+# of rows whose weight is 0, too.
 #
 # Some products go through the BLAS of SciPy, which may have threads of its own: whoever calls from several threads
 # should hold it to one (threadpoolctl.threadpool_limits(1, "blas")).
@@ -134,7 +135,9 @@ cdef double standardized_kurtosis(Py_ssize_t n_features, double soft_count, doub
 # over the sum of all. After a status other than 0 outputs may be half written, but for -2, after which they are as
 # they were. `floor` has the smallest variance of each feature, positive.
 
-# One EM step with the number of factors that it has: from accumulate_statistics. Cost O(d p^2).
+# One EM step with the number of factors that it has: from accumulate_statistics. The mean becomes that of the rows by
+# their responsibilities, with the factors integrated out; then loadings and uniquenesses are those that EM over the
+# factors makes of the rows about the new mean. Cost O(d p^2).
 cdef Py_ssize_t maximize_work_size(const double *mixture) noexcept nogil
 cdef int maximize_component(
     const double *mixture,          # IN
@@ -165,8 +168,8 @@ cdef int fit_component(
     double *work,                   # WORK fit_work_size(n_features, n_factors)
 ) noexcept nogil
 
-# The same with the number of factors chosen: that which costs least when q factors cost prices[q] nats more, by adding
-# factors while that pays tol nats and then removing them while that costs nothing, from the number given.
+# The same with the number of factors chosen when q factors cost prices[q] nats more: from the number given, factors are
+# added while that saves tol nats, and then removed while that costs nothing. No other number is tried.
 cdef int choose_component(
     const double *mixture,          # IN
     Py_ssize_t k,

@@ -377,7 +377,7 @@ cdef bint any_active(Space *space, const Problem *problem) noexcept nogil:
 cdef double newton_step(Space *space, const Problem *problem) noexcept nogil:
     """The step from here, with the approximate Hessian n/2 (I - U U')^2 (elementwise). Returns what it promises."""
     cdef Py_ssize_t j
-    cdef double promised = 0.0, value
+    cdef double promised, value
     cdef Point *point = &space.here
     memset(space.curvature, 0, space.d * sizeof(double))
     if problem.prior_count > 0.0:
@@ -387,12 +387,22 @@ cdef double newton_step(Space *space, const Problem *problem) noexcept nogil:
     # Without factors the Hessian is diagonal.
     if problem.row_offsets == NULL and any_active(space, problem):
         dense_step(space, problem)
-    else:
-        diagonal_step(space, problem)
+        promised = bounded_step(space, problem)
+        # Cut to what is allowed, a step may lead upwards, but never one of the diagonal.
+        if promised > 0.0:
+            return promised
+    diagonal_step(space, problem)
+    return bounded_step(space, problem)
+
+
+cdef double bounded_step(Space *space, const Problem *problem) noexcept nogil:
+    """Cut the step in every uniqueness to the longest one. Returns what it promises, down to the floor."""
+    cdef Py_ssize_t j
+    cdef double promised = 0.0, value
     for j in range(space.d):
         space.step[j] = max(-LONGEST_STEP, min(LONGEST_STEP, space.step[j]))
-        value = max(space.step[j], log(problem.floor[j]) - point.log_noise[j])
-        promised -= value * point.gradient[j]
+        value = max(space.step[j], log(problem.floor[j]) - space.here.log_noise[j])
+        promised -= value * space.here.gradient[j]
     return promised
 
 

@@ -152,7 +152,11 @@ cdef int prepare_component(
     cdef double *projection = mixture.projections + mixture.offsets[k] * d
     cdef double log_determinant = 0.0, largest = 1.0, root
 
+    if not 0.0 <= parameters.weights[k] < INFINITY:
+        return 1
     for j in range(d):
+        if not -INFINITY < parameters.means[k * d + j] < INFINITY:
+            return 1
         inverse[j] = 1.0 / psi[j]
         if not 0.0 < inverse[j] < INFINITY:
             return 1

@@ -116,6 +116,24 @@ def test_cost_is_the_dense_one(rng, d, factors, prior_count, max_steps):
         assert relative_error(after["uniquenesses"], a["uniquenesses"]) < 1e-14
 
 
+def test_a_step_that_is_cut_to_the_longest_still_leads_down():
+    covariance = np.array([[1.1937, 0.4137, 0.3127], [0.4137, 1.0774, -0.2252], [0.3127, -0.2252, 1.7378]])
+    psi, loadings, spectra = np.full(3, 1.5), np.zeros((1, 3)), np.zeros((1, 3))
+    given = (
+        covariance[None],
+        np.array([60.0]),
+        np.array([0, 1]),
+        np.full(3, 1e-4),
+        0.0,
+        np.ones(3),
+        psi,
+        loadings,
+        spectra,
+    )
+    without = 30 * (np.log(np.diag(covariance)).sum() + 3)
+    assert Solver(3).solve(*given, 100, 1e-9) < without - 2
+
+
 @pytest.mark.parametrize(("d", "p"), [(24, 0), (24, 3), (8, 1), (24, 12)])
 def test_factors_alone_are_found_as_well(rng, d, p):
     covariance, counts, offsets = (
