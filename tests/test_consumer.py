@@ -49,7 +49,7 @@ def run(*command, cwd, **environment):
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **environment},
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", **environment},
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
