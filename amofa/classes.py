@@ -142,8 +142,8 @@ def fit_classes(
         Rows that the mean covariance of all components is worth beside those of each; 0 for none. Estimated where not
         given. Anything but 0 forms (d, d) matrices, and gives each component of a model d more factors.
     single_weight : float, optional
-        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
-        given.
+        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Where not given, 0 if
+        the number of components is, estimated otherwise.
     cv : int or iterable of (train, test), default 3
         For the estimates: into how many parts each class is cut, by the order of its rows, since neighbours may come
         from one writer or speaker, with rows that are the same on one side; of classes with very many rows some take
@@ -184,6 +184,8 @@ def fit_classes(
     rows = _Rows.of(check_table(X), y, sample_weight)
     floor = check_noise_floor(noise_floor, rows.X.shape[1])
     log_priors = np.log(_check_priors(priors, rows.counts()))
+    if single_weight is None and _fixes_components(**options):
+        single_weight = 0.0
     grid = poolings(
         None if pooled_rows is None else check_not_negative("pooled_rows", pooled_rows),
         None if single_weight is None else _check_share("single_weight", single_weight),
@@ -335,6 +337,11 @@ def _check_priors(priors: str | ArrayLike, counts: FloatArray) -> FloatArray:
     if not ((given > 0).all() and abs(given.sum() - 1) <= 1e-6):
         raise ValueError(f"priors must be positive numbers of sum 1, got {given.tolist()}")
     return np.asarray(given / given.sum(), dtype=np.float64)
+
+
+def _fixes_components(*, n_components: Any = None, n_factors: Any = None, **_: Any) -> bool:
+    """Whether the caller says how many components a mixture has, by their number or by the factors of each."""
+    return n_components is not None or not (n_factors is None or isinstance(n_factors, Integral))
 
 
 def _check_share(name: str, value: Any) -> float:

@@ -233,6 +233,14 @@ def test_what_is_given_is_kept_and_the_rest_chosen(rows):
     assert fit_classes(X, y, pooled_rows=3, single_weight=0.3).pooling == Pooling(3, 0.3)
 
 
+def test_a_given_number_of_components_is_that_of_the_models(rows):
+    X, y = rows
+    found = fit_classes(X, y, n_components=2)
+    assert found.pooling.single == 0
+    assert [model.n_components for model in found.models] == [2, 2, 2]
+    assert fit_classes(X, y, n_components=2, **FIXED).pooling.single == 1
+
+
 def test_no_part_is_fitted_where_nothing_is_to_be_chosen(rows):
     X, y = rows
     calls = []

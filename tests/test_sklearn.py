@@ -263,8 +263,22 @@ def test_classifier_is_fit_classes(rows):
         np.testing.assert_allclose(found.decision_function(X), log_posteriors[:, 1] - log_posteriors[:, 0])
         np.testing.assert_allclose(found.priors_, np.exp(expected.log_priors))
         assert (found.pooled_rows_, found.single_weight_) == expected.pooling
-        assert found.n_components_.tolist() == [fit.mixture.n_components for fit in expected.fits]
-        assert [f.tolist() for f in found.n_factors_] == [fit.mixture.n_factors.tolist() for fit in expected.fits]
+        assert found.n_components_.tolist() == [model.n_components for model in expected.models]
+        assert [f.tolist() for f in found.n_factors_] == [model.n_factors.tolist() for model in expected.models]
+
+
+@pytest.mark.parametrize("given", [{"n_components": 3}, {"n_factors": [1, 0, 1]}], ids=["components", "factors"])
+def test_given_components_are_in_the_models(rng, given):
+    X, y = gaussians(rng, [60] * 2, [(0, 0, 0), (6, 0, 0)], [np.diag([4.0, 1, 1])] * 2)
+    found = AMoFAClassifier(**given, cv=2).fit(X, y)
+    assert found.single_weight_ == 0
+    assert [model.n_components for model in found.models_] == [3, 3]
+    assert found.n_components_.tolist() == [3, 3]
+    for factors, model in zip(found.n_factors_, found.models_, strict=True):
+        np.testing.assert_array_equal(factors, model.n_factors)
+    alone = AMoFAClassifier(**given, pooled_rows=0).fit(X, y)
+    assert [factors.tolist() for factors in alone.n_factors_] == [model.n_factors.tolist() for model in alone.models_]
+    assert AMoFAClassifier(**given, pooled_rows=0, single_weight=1).fit(X, y).n_components_.tolist() == [1, 1]
 
 
 def test_decision_of_several_classes_never_underflows(rng):

@@ -41,8 +41,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Rows that the pooled covariance is worth; 0 for none. Estimated where not given. Anything but 0 forms matrices
         of n_features x n_features.
     single_weight : float, optional
-        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
-        given.
+        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Where not given, 0 if
+        the number of components is, estimated otherwise.
     cv : int, cross-validation generator or iterable, default 3
         For the estimates. An int is the number of parts into which each class is cut, by the order of its rows. No
         part is fitted, which saves two thirds of the time or more, where `pooled_rows` and `single_weight` are given.
@@ -72,9 +72,9 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Their densities, with what they borrow.
     priors_ : (n_classes,) array
     n_components_ : (n_classes,) int array
-        Components found in each class.
+        Components of each of `models_`: those of the mixture, the one factor analyser, or both, by `single_weight_`.
     n_factors_ : list of n_classes int arrays
-        Factors of each of them.
+        Factors of each of these components, with n_features more for what is borrowed unless `pooled_rows_` is 0.
     pooled_rows_, single_weight_ : float
         What was estimated, or given.
     n_iter_ : int
@@ -164,8 +164,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self._found = found
         self.models_ = list(found.models)
         self.priors_ = np.exp(found.log_priors)
-        self.n_components_ = np.array([fit.mixture.n_components for fit in found.fits])
-        self.n_factors_ = [fit.mixture.n_factors for fit in found.fits]
+        self.n_components_ = np.array([model.n_components for model in found.models])
+        self.n_factors_ = [model.n_factors for model in found.models]
         self.pooled_rows_, self.single_weight_ = found.pooling
         self.n_iter_ = sum(total_iterations(fit.mixture) for fit in found.fits)
         return self
