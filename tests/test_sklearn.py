@@ -246,6 +246,40 @@ def test_the_model_keeps_names(rows):
     assert AMoFAClassifier(**FIXED).fit(frame, y).models_[1].feature_names == ("a", "b", "c", "d")
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_model_of_a_regressor_has_names_of_features_and_targets(rows, library):
+    frames = pytest.importorskip(library)
+    X, _ = rows
+    features = frames.DataFrame({"a": X[:, 0], "y0": X[:, 1]})
+    targets = frames.DataFrame({"c": X[:, 2], "a": X[:, 3]})
+
+    def names(X, y):
+        return AMoFARegressor(n_components=1).fit(X, y).model_.feature_names
+
+    if names(features, X[:, 2]) is None and sklearn.__version__ < "1.9":
+        pytest.skip(f"scikit-learn {sklearn.__version__} does not read the names of {library} {frames.__version__}")
+    assert names(features, targets) == ("a", "y0", "c", "a_")
+    assert names(features, targets["c"]) == ("a", "y0", "c")
+    assert names(features, targets[["c"]]) == ("a", "y0", "c")
+    assert names(features, X[:, 2]) == ("a", "y0", "y0_")
+    assert names(features, X[:, 2:]) == ("a", "y0", "y0_", "y1")
+    assert names(X[:, :2], targets) is None
+
+
+def test_a_regressor_does_not_start_from_a_model_of_columns_in_another_order(rows):
+    pandas = pytest.importorskip("pandas")
+    X, _ = rows
+    frame = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    regressor = AMoFARegressor(init=amofa.fit(frame))
+    with pytest.raises(ValueError, match="columns of the model in another order"):
+        regressor.fit(frame[["b", "a"]], frame["c"])
+    for target in (frame["c"], frame[["c"]], X[:, 2]):
+        found = regressor.fit(frame[["a", "b"]], target)
+        assert found.model_.feature_names == ("a", "b", "c")
+        nameless = clone(regressor).fit(X[:, :2], X[:, 2])
+        np.testing.assert_array_equal(found.predict(frame[["a", "b"]]).ravel(), nameless.predict(X[:, :2]))
+
+
 # ---- AMoFAClassifier -------------------------------------------------------------------------------------------------
 
 
