@@ -33,6 +33,7 @@ from amofa.repeats import merge_repeats
 from amofa.results import warn_of_constant_columns, without_warnings
 from amofa.samples import Samples
 from amofa.warnings import AmofaWarning
+from amofa.watch import FitInterrupted
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
 # class that is narrow by accident takes no rows of others.
@@ -162,6 +163,8 @@ def fit_classes(
     ------
     TypeError, ValueError
         If an argument cannot be used; the message names it and what to do.
+    KeyboardInterrupt
+        If it is interrupted; there is no model of all classes then.
 
     Warns
     -----
@@ -194,7 +197,11 @@ def fit_classes(
     warn_of_constant_columns(rows.coordinates().constant)
     trained = chain([rows], (rows.subset(train) for train, _ in splits))
     tables = (table for part in trained for table in part.tables(floor))
-    fits = list(apply(partial(fit_class, criterion=criterion, **options), tables))
+    try:
+        fits = list(apply(partial(fit_class, criterion=criterion, **options), tables))
+    except FitInterrupted:
+        # Its model is that of one class, which is no classifier.
+        raise KeyboardInterrupt("the fit of the classes was interrupted") from None
     whole, *partial_fits = (fits[i : i + rows.n_classes] for i in range(0, len(fits), rows.n_classes))
     _warn_of_fits(whole, options.get("n_components"))
     held_out = [rows.subset(test).held_out for _, test in splits]
@@ -263,7 +270,9 @@ class _Rows:
             parts = class_parts(self.X, self.y, self.n_classes, n_parts)
             tested = [((parts != part) & (parts != _LEFT_OUT), parts == part) for part in range(n_parts)]
         else:
-            tested = [(self._mask(train), self._mask(test)) for train, test in cv]
+            tested = [(self._mask(train), self._mask(test)) for train, test in _check_splits(cv)]
+            if not any(test.any() for _, test in tested):
+                raise ValueError("cv holds out no row; give at least one (train, test) whose test has rows")
         for train, _ in tested:
             counts = np.bincount(self.y[train], minlength=self.n_classes)
             if not counts.all():
@@ -272,8 +281,7 @@ class _Rows:
 
     def _mask(self, selected: ArrayLike) -> Mask:
         """Those of these rows that are among the chosen ones of the caller's."""
-        mask = np.zeros(len(self.X) if self.kept is None else len(self.kept), dtype=np.bool_)
-        mask[np.asarray(selected)] = True
+        mask = _check_selection(selected, len(self.X) if self.kept is None else len(self.kept))
         return mask if self.kept is None else mask[self.kept]
 
 
@@ -337,6 +345,36 @@ def _check_priors(priors: str | ArrayLike, counts: FloatArray) -> FloatArray:
     if not ((given > 0).all() and abs(given.sum() - 1) <= 1e-6):
         raise ValueError(f"priors must be positive numbers of sum 1, got {given.tolist()}")
     return np.asarray(given / given.sum(), dtype=np.float64)
+
+
+def _check_splits(cv: Iterable[Split]) -> Iterator[Split]:
+    for split in cv:
+        try:
+            train, test = split
+        except (TypeError, ValueError):
+            raise TypeError(f"cv must be a whole number or give pairs of rows, (train, test), got {split!r}") from None
+        yield train, test
+
+
+def _check_selection(selected: ArrayLike, n: int) -> Mask:
+    """A mask of n rows from one, or from numbers of rows."""
+    rows = np.asarray(selected)
+    mask = np.zeros(n, dtype=np.bool_)
+    if rows.size == 0:
+        return mask
+    if rows.dtype.kind not in "biu" or rows.ndim != 1:
+        raise TypeError(
+            f"cv must give numbers of rows, or masks, got an array of shape {rows.shape} and dtype {rows.dtype}"
+        )
+    if rows.dtype.kind == "b":
+        if len(rows) != n:
+            raise ValueError(f"cv has a mask of {len(rows)} rows, but X has {n}; give one value for each")
+        return rows
+    wrong = rows[(rows < 0) | (rows >= n)]
+    if len(wrong):
+        raise ValueError(f"cv has row {wrong[0]}, but rows are numbered from 0 to {n - 1}")
+    mask[rows] = True
+    return mask
 
 
 def _fixes_components(*, n_components: Any = None, n_factors: Any = None, **_: Any) -> bool:
