@@ -94,6 +94,24 @@ def test_every_parameter_is_described(estimator):
     assert [name for name in public if name not in attributes] == []
 
 
+def test_every_method_is_described_and_shown(estimator):
+    kind = type(estimator)
+    # Those of scikit-learn are described there.
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and method.__module__.startswith("amofa.")
+    }
+    assert {"fit", "predict"} <= methods.keys()
+    for name, method in methods.items():
+        doc = inspect.getdoc(method)
+        parameters = [p for p in inspect.signature(method).parameters if p != "self"]
+        assert "Returns\n---" in doc, name
+        assert [p for p in parameters if f"\n{p} : " not in doc] == [], name
+    shown = "".join(line for line in inspect.getdoc(kind).splitlines() if line.startswith(">>>"))
+    assert [name for name in methods if f".{name}(" not in shown] == []
+
+
 def test_wrong_parameters_are_named_at_fit(estimator, rows):
     with pytest.raises(ValueError, match="search must be one of"):
         clone(estimator).set_params(search="fast").fit(*rows)

@@ -92,6 +92,17 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     >>> classifier = AMoFAClassifier().fit(X, ["low"] * 60 + ["high"] * 60)
     >>> classifier.predict([[0, 0], [5, 6]]).tolist()
     ['low', 'high']
+    >>> classifier.classes_.tolist(), classifier.predict_proba([[0, 0], [5, 6]]).round(3)
+    (['high', 'low'], array([[0., 1.],
+           [1., 0.]]))
+
+    Where probabilities round to 0 and 1, their logarithms still tell rows apart; of two classes, positive is the
+    second:
+
+    >>> classifier.predict_log_proba([[0, 0]]).round()
+    array([[-22.,  -0.]])
+    >>> (classifier.decision_function([[0, 0], [2, 3], [5, 6]]) > 0).tolist()
+    [True, False, False]
     """
 
     def __init__(
@@ -175,18 +186,48 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         return fits
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The most probable class of every row, (n_samples,)."""
+        """The most probable class of every row.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples,) array
+            Of `classes_`.
+        """
         rows = checked_rows(self, X)
         labels: NDArray[Any] = self.classes_[self._found.predict(rows)]
         return labels
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Logarithms of the classes' probabilities for every row, (n_samples, n_classes); they never underflow."""
+        """Logarithms of the classes' probabilities for every row; they never underflow.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples, n_classes) float64 array
+            Nats; in the order of `classes_`.
+        """
         rows = checked_rows(self, X)
         return self._found.log_posteriors(rows)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Probability of every class for every row, (n_samples, n_classes), float64 whatever X is."""
+        """Probability of every class for every row.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples, n_classes) float64 array
+            In the order of `classes_`.
+        """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
