@@ -112,6 +112,42 @@ def test_every_method_is_described_and_shown(estimator):
     assert [name for name in methods if f".{name}(" not in shown] == []
 
 
+def test_errors_of_missing_cells_say_what_to_do(estimator, rows):
+    X, y = rows
+    holed = X.copy()
+    holed[3, 1] = np.nan
+    with pytest.raises(
+        ValueError, match=r"X has 1 value that is NaN or infinite, the first in row 3, column 1 .*(impute|drop)"
+    ):
+        clone(estimator).fit(holed, y)
+    estimator.fit(X, y)
+    advice = {"AMoFA": "model_.impute", "AMoFAClassifier": "score_samples", "AMoFARegressor": "model_.impute"}
+    with pytest.raises(ValueError, match=f"the first in row 3, column 1.*{advice[type(estimator).__name__]}"):
+        estimator.predict(holed)
+
+
+def test_advice_for_missing_cells_is_sound(rows):
+    X, y = rows
+    mixture, classifier = AMoFA().fit(X), AMoFAClassifier(**FIXED).fit(X, y)
+    regressor = AMoFARegressor().fit(X[:, :3], X[:, 3])
+    holed = X.copy()
+    holed[::3, 1] = np.nan
+    assert np.isfinite(mixture.model_.impute(holed)).all()
+    densities = np.stack([model.score_samples(holed) for model in classifier.models_], axis=1)
+    assert np.mean(densities.argmax(axis=1) == y) > 0.8
+    whole = regressor.model_.impute(np.column_stack([holed[:, :3], np.full(len(X), np.nan)]))
+    complete = np.isfinite(holed[:, 1])
+    np.testing.assert_allclose(whole[complete, 3], regressor.predict(X[complete, :3]), 1e-9)
+    assert np.isfinite(whole).all()
+
+
+@pytest.mark.parametrize("kind", [AMoFAClassifier, AMoFARegressor])
+def test_targets_are_not_missing(rows, kind):
+    X, y = rows
+    with pytest.raises(ValueError, match="y contains NaN"):
+        kind().fit(X, np.where(np.arange(len(y)) == 3, np.nan, y))
+
+
 def test_wrong_parameters_are_named_at_fit(estimator, rows):
     with pytest.raises(ValueError, match="search must be one of"):
         clone(estimator).set_params(search="fast").fit(*rows)

@@ -105,6 +105,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     [True, False, False]
     """
 
+    _remedy = "drop such rows, or compare the classes by models_[c].score_samples(X), which takes missing cells, NaN"
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -159,7 +161,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        rows, labels = validate_data(self, X, y, dtype=FLOATS)
+        # `fit_classes` looks for NaN in X.
+        rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)
         weights = None if sample_weight is None else check_weights(sample_weight, len(rows))

@@ -113,6 +113,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
     (300, 2)
     """
 
+    _remedy = "methods of model_ take rows with missing cells, NaN, and model_.impute(X) fills them in"
+
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find a mixture.
 
@@ -127,7 +129,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
         -------
         self
         """
-        rows = validate_data(self, X, dtype=FLOATS)
+        # `amofa.fit` looks for NaN, and says what to do.
+        rows = validate_data(self, X, dtype=FLOATS, ensure_all_finite=False)
         self._set_fitted(fit(named_or_checked(self, X, rows), sample_weight=sample_weight, **self._options()))
         self.labels_ = self.model_.predict(rows)
         return self

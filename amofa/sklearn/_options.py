@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from amofa.door import check_table
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.watch import Callback
 
@@ -107,7 +108,8 @@ class NamedTable:
 
 
 def checked_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Rows for a fitted estimator, float64 or float32."""
+    """Rows for a fitted estimator, float64 or float32; an error of NaN says what takes them."""
     check_is_fitted(estimator)
-    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False)
+    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
+    check_table(rows, remedy=estimator._remedy)
     return rows

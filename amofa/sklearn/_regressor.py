@@ -91,6 +91,11 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
     (array([1.5, 1. ]), array([0.1, 0.1]))
     """
 
+    _remedy = (
+        "model_.impute(numpy.column_stack([X, Y])), with Y of NaN for the targets, fills in missing cells, NaN, and "
+        "targets at once"
+    )
+
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find a mixture of features and targets.
 
@@ -105,7 +110,9 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
         -------
         self
         """
-        rows, targets = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True)
+        rows, targets = validate_data(
+            self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_all_finite=False
+        )
         self._one_target = targets.ndim == 1
         self.n_outputs_ = 1 if self._one_target else targets.shape[1]
         table = np.column_stack([rows, targets]).astype(np.float64, copy=False)
