@@ -9,7 +9,6 @@ estimated by cross-validation.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,9 +29,8 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
 from amofa.repeats import merge_repeats
-from amofa.results import warn_of_constant_columns, without_warnings
+from amofa.results import warn_caller, warn_of_constant_columns, without_warnings
 from amofa.samples import Samples
-from amofa.warnings import AmofaWarning
 from amofa.watch import FitInterrupted
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
@@ -393,7 +391,7 @@ def _warn_of_fits(fits: Sequence[ClassFit], n_components: int | None) -> None:
     def warn(of: Sequence[int], what: str) -> None:
         if of:
             names = ", ".join(map(str, of[:10])) + (", ..." if len(of) > 10 else "")
-            warnings.warn(f"{what}: classes {names}", AmofaWarning, stacklevel=4)
+            warn_caller(f"{what}: classes {names}")
 
     warn([c for c, f in enumerate(fits) if not f.mixture.converged], "EM did not converge; allow more by max_iter")
     short = [c for c, f in enumerate(fits) if n_components is not None and f.mixture.n_components < n_components]

@@ -204,6 +204,15 @@ def test_weights_are_routed(estimator, rows, rng):
         assert_alike(search.best_estimator_, alone, X, rtol=0)
 
 
+def test_warnings_point_to_the_call_of_the_user(estimator, rows):
+    X, y = rows
+    with pytest.warns(amofa.AmofaWarning, match="constant") as caught:
+        estimator.fit(np.column_stack([X, np.ones(len(X))]), y)
+    with pytest.warns(amofa.AmofaWarning, match="constant") as of_function:
+        amofa.fit(np.column_stack([X, np.ones(len(X))]), n_components=1)
+    assert {warning.filename for warning in (*caught, *of_function)} == {__file__}
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_names_of_columns(estimator, rows, library):
     frames = pytest.importorskip(library)
