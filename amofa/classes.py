@@ -9,7 +9,6 @@ estimated by cross-validation.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,9 +29,9 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
 from amofa.repeats import merge_repeats
-from amofa.results import warn_of_constant_columns, without_warnings
+from amofa.results import warn_caller, warn_of_constant_columns, without_warnings
 from amofa.samples import Samples
-from amofa.warnings import AmofaWarning
+from amofa.watch import FitInterrupted
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
 # class that is narrow by accident takes no rows of others.
@@ -142,8 +141,8 @@ def fit_classes(
         Rows that the mean covariance of all components is worth beside those of each; 0 for none. Estimated where not
         given. Anything but 0 forms (d, d) matrices, and gives each component of a model d more factors.
     single_weight : float, optional
-        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
-        given.
+        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Where not given, 0 if
+        the number of components is, estimated otherwise.
     cv : int or iterable of (train, test), default 3
         For the estimates: into how many parts each class is cut, by the order of its rows, since neighbours may come
         from one writer or speaker, with rows that are the same on one side; of classes with very many rows some take
@@ -162,6 +161,8 @@ def fit_classes(
     ------
     TypeError, ValueError
         If an argument cannot be used; the message names it and what to do.
+    KeyboardInterrupt
+        If it is interrupted; there is no model of all classes then.
 
     Warns
     -----
@@ -184,6 +185,8 @@ def fit_classes(
     rows = _Rows.of(check_table(X), y, sample_weight)
     floor = check_noise_floor(noise_floor, rows.X.shape[1])
     log_priors = np.log(_check_priors(priors, rows.counts()))
+    if single_weight is None and _fixes_components(**options):
+        single_weight = 0.0
     grid = poolings(
         None if pooled_rows is None else check_not_negative("pooled_rows", pooled_rows),
         None if single_weight is None else _check_share("single_weight", single_weight),
@@ -192,7 +195,11 @@ def fit_classes(
     warn_of_constant_columns(rows.coordinates().constant)
     trained = chain([rows], (rows.subset(train) for train, _ in splits))
     tables = (table for part in trained for table in part.tables(floor))
-    fits = list(apply(partial(fit_class, criterion=criterion, **options), tables))
+    try:
+        fits = list(apply(partial(fit_class, criterion=criterion, **options), tables))
+    except FitInterrupted:
+        # Its model is that of one class, which is no classifier.
+        raise KeyboardInterrupt("the fit of the classes was interrupted") from None
     whole, *partial_fits = (fits[i : i + rows.n_classes] for i in range(0, len(fits), rows.n_classes))
     _warn_of_fits(whole, options.get("n_components"))
     held_out = [rows.subset(test).held_out for _, test in splits]
@@ -261,7 +268,9 @@ class _Rows:
             parts = class_parts(self.X, self.y, self.n_classes, n_parts)
             tested = [((parts != part) & (parts != _LEFT_OUT), parts == part) for part in range(n_parts)]
         else:
-            tested = [(self._mask(train), self._mask(test)) for train, test in cv]
+            tested = [(self._mask(train), self._mask(test)) for train, test in _check_splits(cv)]
+            if not any(test.any() for _, test in tested):
+                raise ValueError("cv holds out no row; give at least one (train, test) whose test has rows")
         for train, _ in tested:
             counts = np.bincount(self.y[train], minlength=self.n_classes)
             if not counts.all():
@@ -270,8 +279,7 @@ class _Rows:
 
     def _mask(self, selected: ArrayLike) -> Mask:
         """Those of these rows that are among the chosen ones of the caller's."""
-        mask = np.zeros(len(self.X) if self.kept is None else len(self.kept), dtype=np.bool_)
-        mask[np.asarray(selected)] = True
+        mask = _check_selection(selected, len(self.X) if self.kept is None else len(self.kept))
         return mask if self.kept is None else mask[self.kept]
 
 
@@ -337,6 +345,41 @@ def _check_priors(priors: str | ArrayLike, counts: FloatArray) -> FloatArray:
     return np.asarray(given / given.sum(), dtype=np.float64)
 
 
+def _check_splits(cv: Iterable[Split]) -> Iterator[Split]:
+    for split in cv:
+        try:
+            train, test = split
+        except (TypeError, ValueError):
+            raise TypeError(f"cv must be a whole number or give pairs of rows, (train, test), got {split!r}") from None
+        yield train, test
+
+
+def _check_selection(selected: ArrayLike, n: int) -> Mask:
+    """A mask of n rows from one, or from numbers of rows."""
+    rows = np.asarray(selected)
+    mask = np.zeros(n, dtype=np.bool_)
+    if rows.size == 0:
+        return mask
+    if rows.dtype.kind not in "biu" or rows.ndim != 1:
+        raise TypeError(
+            f"cv must give numbers of rows, or masks, got an array of shape {rows.shape} and dtype {rows.dtype}"
+        )
+    if rows.dtype.kind == "b":
+        if len(rows) != n:
+            raise ValueError(f"cv has a mask of {len(rows)} rows, but X has {n}; give one value for each")
+        return rows
+    wrong = rows[(rows < 0) | (rows >= n)]
+    if len(wrong):
+        raise ValueError(f"cv has row {wrong[0]}, but rows are numbered from 0 to {n - 1}")
+    mask[rows] = True
+    return mask
+
+
+def _fixes_components(*, n_components: Any = None, n_factors: Any = None, **_: Any) -> bool:
+    """Whether the caller says how many components a mixture has, by their number or by the factors of each."""
+    return n_components is not None or not (n_factors is None or isinstance(n_factors, Integral))
+
+
 def _check_share(name: str, value: Any) -> float:
     share = check_not_negative(name, value)
     if share > 1:
@@ -348,7 +391,7 @@ def _warn_of_fits(fits: Sequence[ClassFit], n_components: int | None) -> None:
     def warn(of: Sequence[int], what: str) -> None:
         if of:
             names = ", ".join(map(str, of[:10])) + (", ..." if len(of) > 10 else "")
-            warnings.warn(f"{what}: classes {names}", AmofaWarning, stacklevel=4)
+            warn_caller(f"{what}: classes {names}")
 
     warn([c for c, f in enumerate(fits) if not f.mixture.converged], "EM did not converge; allow more by max_iter")
     short = [c for c, f in enumerate(fits) if n_components is not None and f.mixture.n_components < n_components]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -112,6 +113,7 @@ def make_step(
 # ---- warnings --------------------------------------------------------------------------------------------------------
 
 
+_PACKAGE = __name__.partition(".")[0]
 _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 
 
@@ -125,29 +127,35 @@ def without_warnings() -> Iterator[None]:
         _SILENT.reset(token)
 
 
-def _warn(message: str) -> None:
-    # These are called by public functions; the call of those is where the user can do something.
-    if not _SILENT.get():
-        warnings.warn(message, AmofaWarning, stacklevel=4)
+def warn_caller(message: str) -> None:
+    """An AmofaWarning that points to the nearest line outside the package, where the user can do something."""
+    if _SILENT.get():
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, AmofaWarning, stacklevel=level)
 
 
 def warn_of_constant_columns(constant: NDArray[np.bool_]) -> None:
     columns = np.flatnonzero(constant)
     if len(columns):
         names = ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
-        _warn(f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: {names} (from 0)")
+        warn_caller(
+            f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: {names} (from 0)"
+        )
 
 
 def warn_of_no_convergence(converged: bool, iterations: str) -> None:
     """`iterations` says how many there could have been, in terms of the arguments."""
     if not converged:
-        _warn(f"EM of the chosen model did not converge within {iterations} iterations; allow more")
+        warn_caller(f"EM of the chosen model did not converge within {iterations} iterations; allow more")
 
 
 def warn_of_shortfall(wanted: int | None, reached: int) -> None:
     if wanted is not None and reached < wanted:
-        _warn(f"{wanted} components were asked for, but the search found only {reached} that can be told apart")
+        warn_caller(f"{wanted} components were asked for, but the search found only {reached} that can be told apart")
 
 
 def warn_of_interrupt() -> None:
-    _warn("the fit was interrupted; this is the best model so far")
+    warn_caller("the fit was interrupted; this is the best model so far")

@@ -26,6 +26,21 @@ class LiveStep(Step):
     ----------
     model : MixtureOfFactorAnalyzers
         The mixture after the step, in the columns and units of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> steps = []
+    >>> def two_components(step):
+    ...     steps.append(step)
+    ...     return step.model.n_components == 2
+    >>> amofa.fit(X, callback=two_components).n_components
+    2
+    >>> steps[0].action, steps[0].n_components, steps[-1].model.means.shape
+    ('start', 1, (2, 2))
     """
 
     model: MixtureOfFactorAnalyzers
@@ -67,6 +82,22 @@ class FitInterrupted(KeyboardInterrupt):
     ----------
     model : MixtureOfFactorAnalyzers
         The best model so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> def interrupt(step):  # as Ctrl-C does
+    ...     if step.model.n_components == 2:
+    ...         raise KeyboardInterrupt
+    >>> try:
+    ...     model = amofa.fit(X, callback=interrupt)
+    ... except amofa.FitInterrupted as interrupted:
+    ...     model = interrupted.model
+    >>> model.n_components
+    2
     """
 
     def __init__(self, model: MixtureOfFactorAnalyzers) -> None:

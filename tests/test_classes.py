@@ -233,6 +233,14 @@ def test_what_is_given_is_kept_and_the_rest_chosen(rows):
     assert fit_classes(X, y, pooled_rows=3, single_weight=0.3).pooling == Pooling(3, 0.3)
 
 
+def test_a_given_number_of_components_is_that_of_the_models(rows):
+    X, y = rows
+    found = fit_classes(X, y, n_components=2)
+    assert found.pooling.single == 0
+    assert [model.n_components for model in found.models] == [2, 2, 2]
+    assert fit_classes(X, y, n_components=2, **FIXED).pooling.single == 1
+
+
 def test_no_part_is_fitted_where_nothing_is_to_be_chosen(rows):
     X, y = rows
     calls = []
@@ -304,6 +312,23 @@ def test_rows_of_weight_0_are_absent_from_given_splits_too(rng, rows):
     np.testing.assert_allclose(a.log_posteriors(X), b.log_posteriors(X), 1e-8, 1e-8)
 
 
+# ---- interrupts ------------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_has_no_model_of_one_class(rows):
+    X, y = rows
+    seen = []
+
+    def interrupt(step):
+        seen.append(step)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="the fit of the classes was interrupted") as caught:
+        fit_classes(X, y, callback=interrupt, **FIXED)
+    assert type(caught.value) is KeyboardInterrupt
+
+
 # ---- options, warnings, errors ---------------------------------------------------------------------------------------
 
 
@@ -357,6 +382,14 @@ def test_warns_of_no_convergence(rows, monkeypatch):
         ("cv", 1, ValueError, "cv must be at least 2"),
         ("cv", 2.5, TypeError, "cv must be a whole number"),
         ("cv", [(range(50), range(50, 160))], ValueError, "cv trains without rows of class 1"),
+        ("cv", [], ValueError, "cv holds out no row"),
+        ("cv", [(range(160), [])], ValueError, "cv holds out no row"),
+        ("cv", [(range(160), [160])], ValueError, "cv has row 160, but rows are numbered from 0 to 159"),
+        ("cv", [(range(160), [-1])], ValueError, "cv has row -1"),
+        ("cv", [(range(160), [0.5])], TypeError, "cv must give numbers of rows, or masks"),
+        ("cv", [([True] * 159, [0])], ValueError, "cv has a mask of 159 rows, but X has 160"),
+        ("cv", [range(160)], TypeError, "cv must be a whole number or give pairs"),
+        ("cv", "ab", TypeError, "cv must be a whole number or give pairs"),
         ("search", "fast", ValueError, "search must be one of"),
     ],
 )

@@ -94,6 +94,60 @@ def test_every_parameter_is_described(estimator):
     assert [name for name in public if name not in attributes] == []
 
 
+def test_every_method_is_described_and_shown(estimator):
+    kind = type(estimator)
+    # Those of scikit-learn are described there.
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and method.__module__.startswith("amofa.")
+    }
+    assert {"fit", "predict"} <= methods.keys()
+    for name, method in methods.items():
+        doc = inspect.getdoc(method)
+        parameters = [p for p in inspect.signature(method).parameters if p != "self"]
+        assert "Returns\n---" in doc, name
+        assert [p for p in parameters if f"\n{p} : " not in doc] == [], name
+    shown = "".join(line for line in inspect.getdoc(kind).splitlines() if line.startswith(">>>"))
+    assert [name for name in methods if f".{name}(" not in shown] == []
+
+
+def test_errors_of_missing_cells_say_what_to_do(estimator, rows):
+    X, y = rows
+    holed = X.copy()
+    holed[3, 1] = np.nan
+    with pytest.raises(
+        ValueError, match=r"X has 1 value that is NaN or infinite, the first in row 3, column 1 .*(impute|drop)"
+    ):
+        clone(estimator).fit(holed, y)
+    estimator.fit(X, y)
+    advice = {"AMoFA": "model_.impute", "AMoFAClassifier": "score_samples", "AMoFARegressor": "model_.impute"}
+    with pytest.raises(ValueError, match=f"the first in row 3, column 1.*{advice[type(estimator).__name__]}"):
+        estimator.predict(holed)
+
+
+def test_advice_for_missing_cells_is_sound(rows):
+    X, y = rows
+    mixture, classifier = AMoFA().fit(X), AMoFAClassifier(**FIXED).fit(X, y)
+    regressor = AMoFARegressor().fit(X[:, :3], X[:, 3])
+    holed = X.copy()
+    holed[::3, 1] = np.nan
+    assert np.isfinite(mixture.model_.impute(holed)).all()
+    densities = np.stack([model.score_samples(holed) for model in classifier.models_], axis=1)
+    assert np.mean(densities.argmax(axis=1) == y) > 0.8
+    whole = regressor.model_.impute(np.column_stack([holed[:, :3], np.full(len(X), np.nan)]))
+    complete = np.isfinite(holed[:, 1])
+    np.testing.assert_allclose(whole[complete, 3], regressor.predict(X[complete, :3]), 1e-9)
+    assert np.isfinite(whole).all()
+
+
+@pytest.mark.parametrize("kind", [AMoFAClassifier, AMoFARegressor])
+def test_targets_are_not_missing(rows, kind):
+    X, y = rows
+    with pytest.raises(ValueError, match="y contains NaN"):
+        kind().fit(X, np.where(np.arange(len(y)) == 3, np.nan, y))
+
+
 def test_wrong_parameters_are_named_at_fit(estimator, rows):
     with pytest.raises(ValueError, match="search must be one of"):
         clone(estimator).set_params(search="fast").fit(*rows)
@@ -148,6 +202,15 @@ def test_weights_are_routed(estimator, rows, rng):
         search = GridSearchCV(requesting, {"max_components": [2]}, cv=KFold(2)).fit(X, y, sample_weight=weights)
         alone = clone(estimator).set_params(max_components=2).fit(X, y, sample_weight=weights)
         assert_alike(search.best_estimator_, alone, X, rtol=0)
+
+
+def test_warnings_point_to_the_call_of_the_user(estimator, rows):
+    X, y = rows
+    with pytest.warns(amofa.AmofaWarning, match="constant") as caught:
+        estimator.fit(np.column_stack([X, np.ones(len(X))]), y)
+    with pytest.warns(amofa.AmofaWarning, match="constant") as of_function:
+        amofa.fit(np.column_stack([X, np.ones(len(X))]), n_components=1)
+    assert {warning.filename for warning in (*caught, *of_function)} == {__file__}
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -246,6 +309,40 @@ def test_the_model_keeps_names(rows):
     assert AMoFAClassifier(**FIXED).fit(frame, y).models_[1].feature_names == ("a", "b", "c", "d")
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_model_of_a_regressor_has_names_of_features_and_targets(rows, library):
+    frames = pytest.importorskip(library)
+    X, _ = rows
+    features = frames.DataFrame({"a": X[:, 0], "y0": X[:, 1]})
+    targets = frames.DataFrame({"c": X[:, 2], "a": X[:, 3]})
+
+    def names(X, y):
+        return AMoFARegressor(n_components=1).fit(X, y).model_.feature_names
+
+    if names(features, X[:, 2]) is None and sklearn.__version__ < "1.9":
+        pytest.skip(f"scikit-learn {sklearn.__version__} does not read the names of {library} {frames.__version__}")
+    assert names(features, targets) == ("a", "y0", "c", "a_")
+    assert names(features, targets["c"]) == ("a", "y0", "c")
+    assert names(features, targets[["c"]]) == ("a", "y0", "c")
+    assert names(features, X[:, 2]) == ("a", "y0", "y0_")
+    assert names(features, X[:, 2:]) == ("a", "y0", "y0_", "y1")
+    assert names(X[:, :2], targets) is None
+
+
+def test_a_regressor_does_not_start_from_a_model_of_columns_in_another_order(rows):
+    pandas = pytest.importorskip("pandas")
+    X, _ = rows
+    frame = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    regressor = AMoFARegressor(init=amofa.fit(frame))
+    with pytest.raises(ValueError, match="columns of the model in another order"):
+        regressor.fit(frame[["b", "a"]], frame["c"])
+    for target in (frame["c"], frame[["c"]], X[:, 2]):
+        found = regressor.fit(frame[["a", "b"]], target)
+        assert found.model_.feature_names == ("a", "b", "c")
+        nameless = clone(regressor).fit(X[:, :2], X[:, 2])
+        np.testing.assert_array_equal(found.predict(frame[["a", "b"]]).ravel(), nameless.predict(X[:, :2]))
+
+
 # ---- AMoFAClassifier -------------------------------------------------------------------------------------------------
 
 
@@ -263,8 +360,22 @@ def test_classifier_is_fit_classes(rows):
         np.testing.assert_allclose(found.decision_function(X), log_posteriors[:, 1] - log_posteriors[:, 0])
         np.testing.assert_allclose(found.priors_, np.exp(expected.log_priors))
         assert (found.pooled_rows_, found.single_weight_) == expected.pooling
-        assert found.n_components_.tolist() == [fit.mixture.n_components for fit in expected.fits]
-        assert [f.tolist() for f in found.n_factors_] == [fit.mixture.n_factors.tolist() for fit in expected.fits]
+        assert found.n_components_.tolist() == [model.n_components for model in expected.models]
+        assert [f.tolist() for f in found.n_factors_] == [model.n_factors.tolist() for model in expected.models]
+
+
+@pytest.mark.parametrize("given", [{"n_components": 3}, {"n_factors": [1, 0, 1]}], ids=["components", "factors"])
+def test_given_components_are_in_the_models(rng, given):
+    X, y = gaussians(rng, [60] * 2, [(0, 0, 0), (6, 0, 0)], [np.diag([4.0, 1, 1])] * 2)
+    found = AMoFAClassifier(**given, cv=2).fit(X, y)
+    assert found.single_weight_ == 0
+    assert [model.n_components for model in found.models_] == [3, 3]
+    assert found.n_components_.tolist() == [3, 3]
+    for factors, model in zip(found.n_factors_, found.models_, strict=True):
+        np.testing.assert_array_equal(factors, model.n_factors)
+    alone = AMoFAClassifier(**given, pooled_rows=0).fit(X, y)
+    assert [factors.tolist() for factors in alone.n_factors_] == [model.n_factors.tolist() for model in alone.models_]
+    assert AMoFAClassifier(**given, pooled_rows=0, single_weight=1).fit(X, y).n_components_.tolist() == [1, 1]
 
 
 def test_decision_of_several_classes_never_underflows(rng):

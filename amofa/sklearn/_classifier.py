@@ -41,8 +41,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Rows that the pooled covariance is worth; 0 for none. Estimated where not given. Anything but 0 forms matrices
         of n_features x n_features.
     single_weight : float, optional
-        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Estimated where not
-        given.
+        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Where not given, 0 if
+        the number of components is, estimated otherwise.
     cv : int, cross-validation generator or iterable, default 3
         For the estimates. An int is the number of parts into which each class is cut, by the order of its rows. No
         part is fitted, which saves two thirds of the time or more, where `pooled_rows` and `single_weight` are given.
@@ -72,9 +72,9 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Their densities, with what they borrow.
     priors_ : (n_classes,) array
     n_components_ : (n_classes,) int array
-        Components found in each class.
+        Components of each of `models_`: those of the mixture, the one factor analyser, or both, by `single_weight_`.
     n_factors_ : list of n_classes int arrays
-        Factors of each of them.
+        Factors of each of these components, with n_features more for what is borrowed unless `pooled_rows_` is 0.
     pooled_rows_, single_weight_ : float
         What was estimated, or given.
     n_iter_ : int
@@ -92,7 +92,20 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     >>> classifier = AMoFAClassifier().fit(X, ["low"] * 60 + ["high"] * 60)
     >>> classifier.predict([[0, 0], [5, 6]]).tolist()
     ['low', 'high']
+    >>> classifier.classes_.tolist(), classifier.predict_proba([[0, 0], [5, 6]]).round(3)
+    (['high', 'low'], array([[0., 1.],
+           [1., 0.]]))
+
+    Where probabilities round to 0 and 1, their logarithms still tell rows apart; of two classes, positive is the
+    second:
+
+    >>> classifier.predict_log_proba([[0, 0]]).round()
+    array([[-22.,  -0.]])
+    >>> (classifier.decision_function([[0, 0], [2, 3], [5, 6]]) > 0).tolist()
+    [True, False, False]
     """
+
+    _remedy = "drop such rows, or compare the classes by models_[c].score_samples(X), which takes missing cells, NaN"
 
     def __init__(
         self,
@@ -148,7 +161,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        rows, labels = validate_data(self, X, y, dtype=FLOATS)
+        # `fit_classes` looks for NaN in X.
+        rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)
         weights = None if sample_weight is None else check_weights(sample_weight, len(rows))
@@ -164,8 +178,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self._found = found
         self.models_ = list(found.models)
         self.priors_ = np.exp(found.log_priors)
-        self.n_components_ = np.array([fit.mixture.n_components for fit in found.fits])
-        self.n_factors_ = [fit.mixture.n_factors for fit in found.fits]
+        self.n_components_ = np.array([model.n_components for model in found.models])
+        self.n_factors_ = [model.n_factors for model in found.models]
         self.pooled_rows_, self.single_weight_ = found.pooling
         self.n_iter_ = sum(total_iterations(fit.mixture) for fit in found.fits)
         return self
@@ -175,18 +189,48 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         return fits
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The most probable class of every row, (n_samples,)."""
+        """The most probable class of every row.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples,) array
+            Of `classes_`.
+        """
         rows = checked_rows(self, X)
         labels: NDArray[Any] = self.classes_[self._found.predict(rows)]
         return labels
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Logarithms of the classes' probabilities for every row, (n_samples, n_classes); they never underflow."""
+        """Logarithms of the classes' probabilities for every row; they never underflow.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples, n_classes) float64 array
+            Nats; in the order of `classes_`.
+        """
         rows = checked_rows(self, X)
         return self._found.log_posteriors(rows)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Probability of every class for every row, (n_samples, n_classes), float64 whatever X is."""
+        """Probability of every class for every row.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples, n_classes) float64 array
+            In the order of `classes_`.
+        """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:

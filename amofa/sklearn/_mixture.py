@@ -80,9 +80,40 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
     >>> mixture = AMoFA().fit(X)
-    >>> mixture.n_components_, mixture.predict([[0, 0], [8, 7]])
-    (2, array([0, 1]))
+    >>> mixture.n_components_
+    2
+
+    A clustering:
+
+    >>> mixture.predict([[0, 0], [8, 7]])
+    array([0, 1])
+    >>> mixture.predict_proba([[0, 0], [8, 7], [4, 4]]).shape
+    (3, 2)
+
+    A density:
+
+    >>> near, far = mixture.score_samples([[0, 0], [4, 4]])
+    >>> bool(near > far), bool(mixture.score(X) > mixture.score(X + 1))
+    (True, True)
+    >>> mixture.bic(X) < AMoFA(n_components=1).fit(X).bic(X)
+    True
+    >>> mixture.aic(X) < mixture.bic(X) <= mixture.icl(X)
+    True
+    >>> rows, components = mixture.sample(3, random_state=0)
+    >>> rows.shape, components.shape
+    ((3, 2), (3,))
+
+    A reduction of dimensions, here with a factor in each component:
+
+    >>> reduction = AMoFA(n_components=2, n_factors=1).fit(X)
+    >>> Z = reduction.transform(X)
+    >>> reduction.get_feature_names_out().tolist()
+    ['amofa_r0', 'amofa_r1', 'amofa_z0_0', 'amofa_z1_0']
+    >>> reduction.inverse_transform(Z).shape
+    (300, 2)
     """
+
+    _remedy = "methods of model_ take rows with missing cells, NaN, and model_.impute(X) fills them in"
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find a mixture.
@@ -98,7 +129,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
         -------
         self
         """
-        rows = validate_data(self, X, dtype=FLOATS)
+        # `amofa.fit` looks for NaN, and says what to do.
+        rows = validate_data(self, X, dtype=FLOATS, ensure_all_finite=False)
         self._set_fitted(fit(named_or_checked(self, X, rows), sample_weight=sample_weight, **self._options()))
         self.labels_ = self.model_.predict(rows)
         return self
@@ -106,27 +138,86 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
     # -- density --
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Log density of every row, nats, (n_samples,)."""
+        """Log density of every row.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples,) array
+            Nats; float32 where X is.
+        """
         rows = checked_rows(self, X)
         return self.model_.score_samples(rows).astype(rows.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Mean log density of the rows, nats; higher is better."""
+        """Mean log density of the rows; higher is better.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        y : ignored
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            Nats.
+        """
         rows = checked_rows(self, X)
         return self.model_.score(rows, sample_weight)
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Bayesian information criterion of the rows; lower is better."""
+        """Bayesian information criterion of the rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            As of `MixtureOfFactorAnalyzers.bic`.
+        """
         rows = checked_rows(self, X)
         return self.model_.bic(rows, sample_weight)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Akaike's information criterion of the rows; lower is better."""
+        """Akaike's information criterion of the rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            As of `MixtureOfFactorAnalyzers.aic`.
+        """
         rows = checked_rows(self, X)
         return self.model_.aic(rows, sample_weight)
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Integrated completed likelihood of the rows; lower is better."""
+        """Integrated completed likelihood of the rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            As of `MixtureOfFactorAnalyzers.icl`.
+        """
         rows = checked_rows(self, X)
         return self.model_.icl(rows, sample_weight)
 
@@ -151,12 +242,31 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
     # -- clusters --
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """The most probable component of every row, (n_samples,)."""
+        """The most probable component of every row.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples,) intp array
+        """
         rows = checked_rows(self, X)
         return self.model_.predict(rows)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Probability of every component for every row, (n_samples, n_components_)."""
+        """Probability of every component for every row.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+
+        Returns
+        -------
+        (n_samples, n_components_) array
+            float32 where X is.
+        """
         rows = checked_rows(self, X)
         return self.model_.predict_proba(rows).astype(rows.dtype, copy=False)
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from amofa.door import check_table
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.watch import Callback
 
@@ -86,8 +87,29 @@ def named_or_checked(estimator: Any, X: ArrayLike, rows: NDArray[Any]) -> ArrayL
     return X if hasattr(estimator, "feature_names_in_") else rows
 
 
+class NamedTable:
+    """An array whose columns have names, which `amofa.fit` reads as a frame.
+
+    Parameters
+    ----------
+    values : (n, d) array
+    column_names : sequence of d str
+    """
+
+    def __init__(self, values: NDArray[Any], column_names: Sequence[str]) -> None:
+        self._values, self._names = values, tuple(column_names)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self._names
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self._values, dtype=dtype) if copy else np.asarray(self._values, dtype=dtype)
+
+
 def checked_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Rows for a fitted estimator, float64 or float32."""
+    """Rows for a fitted estimator, float64 or float32; an error of NaN says what takes them."""
     check_is_fitted(estimator)
-    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False)
+    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
+    check_table(rows, remedy=estimator._remedy)
     return rows

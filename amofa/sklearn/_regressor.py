@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from amofa.conditional import conditional_moments
 from amofa.fitting import fit
-from amofa.sklearn._options import FLOATS, FitOptions, checked_rows
+from amofa.frames import column_names
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.sklearn._options import FLOATS, FitOptions, NamedTable, checked_rows
 
 
 class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
@@ -60,7 +63,8 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
     Attributes
     ----------
     model_ : MixtureOfFactorAnalyzers
-        The mixture of the n_features columns of X and, after them, the n_outputs columns of y.
+        The mixture of the n_features columns of X and, after them, the n_outputs columns of y. Where X has names of
+        columns, it has them too, and those of y, which are "y0", "y1", ... where y has none.
     n_components_ : int
     n_factors_ : (n_components_,) int array
     weights_ : (n_components_,) array
@@ -87,6 +91,11 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
     (array([1.5, 1. ]), array([0.1, 0.1]))
     """
 
+    _remedy = (
+        "model_.impute(numpy.column_stack([X, Y])), with Y of NaN for the targets, fills in missing cells, NaN, and "
+        "targets at once"
+    )
+
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find a mixture of features and targets.
 
@@ -101,12 +110,34 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
         -------
         self
         """
-        rows, targets = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True)
+        rows, targets = validate_data(
+            self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_all_finite=False
+        )
         self._one_target = targets.ndim == 1
         self.n_outputs_ = 1 if self._one_target else targets.shape[1]
         table = np.column_stack([rows, targets]).astype(np.float64, copy=False)
-        self._set_fitted(fit(table, sample_weight=sample_weight, **self._options()))
+        named: ArrayLike = table
+        if hasattr(self, "feature_names_in_"):
+            features = [str(name) for name in self.feature_names_in_]
+            named = NamedTable(table, features + self._target_names(y, features))
+        self._set_fitted(fit(named, sample_weight=sample_weight, **self._options()))
         return self
+
+    def _target_names(self, y: ArrayLike, features: Sequence[str]) -> list[str]:
+        """Names of the columns of y, or else those that `init` has for them, or else "y0", ...; no feature has them."""
+        names: Sequence[str] | None = column_names(y, "y")
+        if names is None and self._one_target and isinstance(getattr(y, "name", None), str):
+            names = [str(y.name)]  # type: ignore[union-attr]
+        if names is None and isinstance(self.init, MixtureOfFactorAnalyzers) and self.init.feature_names is not None:
+            names = self.init.feature_names[len(features) :]
+        if names is None or len(names) != self.n_outputs_:
+            names = [f"y{j}" for j in range(self.n_outputs_)]
+        taken = list(features)
+        for name in names:
+            while name in taken:
+                name += "_"
+            taken.append(name)
+        return taken[len(features) :]
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Conditional means of the targets given the features.
