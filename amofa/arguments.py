@@ -30,10 +30,14 @@ def check_whole_number(name: str, value: Any, *, at_least: int, at_most: int | N
     return number
 
 
-def check_positive(name: str, value: Any) -> float:
+def _check_number(name: str, value: Any) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+    return float(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    number = _check_number(name, value)
     if not 0 < number < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}")
     return number
@@ -41,9 +45,12 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_not_negative(name: str, value: Any) -> float:
     """A number that is finite and not negative."""
-    if value is not False and isinstance(value, Real) and value == 0:
-        return 0.0
-    return check_positive(name, value)
+    number = _check_number(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must not be negative, got {value}")
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value}")
+    return number
 
 
 def check_noise_floor(noise_floor: Any, d: int) -> float | FloatArray:
@@ -79,7 +86,22 @@ def check_factor_sequence(n_factors: Any, d: int, n_components: int | None) -> t
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator | np.random.RandomState:
-    """A generator as it is; a new one from an int, or from the system's entropy for None."""
+    """A generator as it is; a new one from an int, or from the system's entropy for None.
+
+    Sequences of ints, seed sequences and bit generators of numpy are taken, too.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other types, and for negative numbers.
+    """
     if isinstance(random_state, np.random.RandomState):
         return random_state
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except TypeError:
+        raise TypeError(
+            f"random_state must be None, a whole number or a generator of numpy, got {random_state!r}"
+        ) from None
+    except ValueError:
+        raise ValueError(f"random_state must not be negative, got {random_state!r}") from None

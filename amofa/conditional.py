@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import PosteriorBlock, Samples
@@ -139,19 +139,23 @@ def _over_posterior(
     Rows are those of the table in the blocks, too, or have other positions.
     """
     positions = rows if positions is None else positions
-
-    def place(block: PosteriorBlock) -> Result:
-        return function(block._replace(rows=positions[block.rows]))
-
     columns = np.flatnonzero(observed)
     if len(columns) == 0:
-        return [place(_prior(parameters, len(rows), None if weights is None else weights[rows]))]
+        prior = _prior(parameters, len(rows), None if weights is None else weights[rows])
+        return [function(prior._replace(rows=positions))]
     if len(columns) == parameters.n_features:
         samples = Samples(table, weights=weights, rows=rows)
     else:
         samples = Samples(table, weights=weights, rows=rows, columns=columns)
         parameters = marginal(parameters, columns)
-    return samples.over_posterior(parameters, place, with_scores=with_scores)
+    narrow, turns = _with_fewest_factors(parameters)
+
+    def place(block: PosteriorBlock) -> Result:
+        is_turned = with_scores and narrow is not parameters
+        scores = _turned(block.scores, narrow.offsets, turns) if is_turned else block.scores
+        return function(block._replace(rows=positions[block.rows], scores=scores))
+
+    return samples.over_posterior(narrow, place, with_scores=with_scores)
 
 
 def _prior(parameters: Parameters, n: int, row_weights: FloatArray | None) -> PosteriorBlock:
@@ -171,6 +175,45 @@ def marginal(parameters: Parameters, columns: Columns) -> Parameters:
     for name in ("means", "uniquenesses", "loadings"):
         np.take(getattr(parameters, name), columns, axis=1, out=getattr(kept, name))
     return kept
+
+
+def _with_fewest_factors(parameters: Parameters) -> tuple[Parameters, list[FloatArray | None]]:
+    """The same mixture with no more factors than columns, and what turns its factor scores into those asked for.
+
+    With fewer columns than factors, o < p, the columns say nothing about some directions of the factors. C then has
+    eigenvalues of 1 beside those of the columns, which may be 1e12, and would lose the digits that tell them apart. So
+    Psi^-1/2 Lambda = R'Q' by a QR decomposition, Q (p, o) with orthonormal columns: loadings Psi^1/2 R' say the same,
+    their factor scores z are few, and Q z are all of them.
+
+    Returns
+    -------
+    narrow : Parameters
+        `parameters` itself where no component has more factors than columns.
+    turns : list of (p_k, o) float64 or None
+        Q of each component; None where it has as many factors as it had.
+    """
+    o = parameters.n_features
+    narrow = Parameters(o, [min(p, o) for p in parameters.n_factors])
+    turns: list[FloatArray | None] = [None] * parameters.n_components
+    if narrow.n_factors == parameters.n_factors:
+        return parameters, turns
+    for name in ("weights", "means", "uniquenesses"):
+        getattr(narrow, name)[:] = getattr(parameters, name)
+    for k, component in enumerate(parameters.components()):
+        if len(component.loadings) > o:
+            scale = np.sqrt(component.uniquenesses)
+            # Columns with most to say come first, or they would blur what others say.
+            turns[k], root, order = qr(component.loadings / scale, mode="economic", pivoting=True)
+            narrow.component_loadings(k)[:, order] = root * scale[order]
+        else:
+            narrow.component_loadings(k)[:] = component.loadings
+    return narrow, turns
+
+
+def _turned(scores: FloatArray, offsets: Columns, turns: list[FloatArray | None]) -> FloatArray:
+    """Factor scores (P, n) from those of as few factors as possible, which start at offsets."""
+    parts = zip(np.split(scores, offsets[1:-1]), turns, strict=True)
+    return np.concatenate([part if turn is None else turn @ part for part, turn in parts])
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -205,16 +248,19 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
 def _given_loadings(component: Component, observed: Columns, wanted: Columns) -> FloatArray:
     """Loadings of wanted columns given observed ones, Lambda_w R^-1 with R'R = C, (p, q).
 
-    R is that of a QR decomposition of [I; Psi_o^-1/2 Lambda_o], since the sum C itself would lose half of the digits of
-    its small eigenvalues.
+    R is that of a QR decomposition of [Psi_o^-1/2 Lambda_o; I], since the sum C itself would lose half of the digits of
+    its small eigenvalues. Long rows first and pivoting, so that short rows keep their digits, too (Higham, Accuracy and
+    Stability of Numerical Algorithms, 2nd ed., section 19.4).
     """
     loadings = component.loadings[:, wanted]
     p = len(loadings)
     if p == 0:
         return loadings
     scaled = component.loadings[:, observed] / np.sqrt(component.uniquenesses[observed])
-    root = np.linalg.qr(np.concatenate([np.eye(p), scaled.T]), mode="r")
-    given: FloatArray = solve_triangular(root, loadings, trans="T")
+    rows = np.concatenate([scaled.T, np.eye(p)])
+    longest_first = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
+    root, order = qr(rows[longest_first], mode="r", pivoting=True)
+    given: FloatArray = solve_triangular(root[:p], loadings[order], trans="T")
     return given
 
 

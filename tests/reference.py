@@ -96,12 +96,12 @@ def exact_log_joint(row, c):
         a[i][i] += Fraction(c.uniquenesses[i])
         a[i][-1] = Fraction(row[i]) - Fraction(c.mean[i])
     e = [line[-1] for line in a]
-    determinant, solution = _eliminate(a)
+    determinant, solution = eliminate(a)
     distance = float(sum(s * v for s, v in zip(solution, e, strict=True)))
     return math.log(c.weight) - 0.5 * (len(row) * math.log(2 * math.pi) + math.log(determinant) + distance)
 
 
-def _eliminate(a):
+def eliminate(a):
     """Determinant and solution of a positive definite system given as [A | b], exactly."""
     n, determinant = len(a), Fraction(1)
     for i in range(n):

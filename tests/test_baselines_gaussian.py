@@ -169,7 +169,7 @@ def test_rows_of_weight_0_are_absent(rng, classes):
         ({"y": [0.0, np.nan, 1.0, 1.0]}, ValueError, "y is NaN in row 1"),
         ({"y": np.array([0, "a", 1, None], dtype=object)}, TypeError, "y holds labels that cannot be sorted"),
         ({"covariance": "tied"}, ValueError, "covariance must be one of 'full', 'diag', 'spherical', got 'tied'"),
-        ({"ridge": -1.0}, ValueError, "ridge must be positive"),
+        ({"ridge": -1.0}, ValueError, "ridge must not be negative, got -1.0"),
         ({"ridge": "1"}, TypeError, "ridge must be a number"),
         ({"ridge": 0.0}, ValueError, "the covariance of class 0 is singular; raise ridge"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight has shape"),

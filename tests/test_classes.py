@@ -377,7 +377,7 @@ def test_warns_of_no_convergence(rows, monkeypatch):
         ("priors", [0.5, 0.5, 0.5], ValueError, "priors must be positive numbers of sum 1"),
         ("priors", ["a", "b", "c"], TypeError, "priors must be"),
         ("noise_floor", 0, ValueError, "noise_floor must be positive"),
-        ("pooled_rows", -1, ValueError, "pooled_rows must be positive"),
+        ("pooled_rows", -1, ValueError, "pooled_rows must not be negative, got -1"),
         ("single_weight", 1.5, ValueError, "single_weight must be from 0 to 1, got 1.5"),
         ("cv", 1, ValueError, "cv must be at least 2"),
         ("cv", 2.5, TypeError, "cv must be a whole number"),

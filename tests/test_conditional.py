@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from reference import covariance, random_mixture, random_rows
+from reference import covariance, eliminate, exact_log_joint, random_mixture, random_rows
 from scipy.special import logsumexp
 from scipy.stats import chi2, ks_2samp, multivariate_normal
 
@@ -14,6 +15,7 @@ import amofa
 from amofa import conditional
 from amofa.conditional import conditional_moments, patterns
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.parameters import Component, Parameters
 from amofa.threads import use_threads
 
 # K, d, factors of each component.
@@ -177,6 +179,75 @@ def test_factors_that_explain_nearly_everything(rng):
     # the prior of the factors adds is of this order once more, relatively.
     slope = loadings[3:] @ np.linalg.pinv(loadings[:3])
     np.testing.assert_allclose(variances, [1e-10 * (1 + (slope**2).sum(axis=1))] * 50, rtol=1e-6)
+
+
+def exact_given(component, row):
+    """Means (q,), variances (q,) of the missing cells of a row, and factor scores (p,), in fractions, then rounded."""
+    observed, wanted = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+    loadings = [[Fraction(x) for x in factor] for factor in component.loadings]
+    common = [[sum(f[i] * f[j] for f in loadings) for j in range(len(row))] for i in range(len(row))]
+
+    def solved(right):
+        of_observed = [
+            [common[i][j] + (i == j) * Fraction(component.uniquenesses[i]) for j in observed] for i in observed
+        ]
+        return eliminate([[*line, b] for line, b in zip(of_observed, right, strict=True)])[1]
+
+    def dot(a, b):
+        return float(sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0)))
+
+    slopes = solved([Fraction(row[i]) - Fraction(component.mean[i]) for i in observed])
+    covariances = [[common[i][j] for i in observed] for j in wanted]
+    means = [dot([1, *slopes], [Fraction(component.mean[j]), *c]) for j, c in zip(wanted, covariances, strict=True)]
+    variances = [
+        dot([1, 1, *(-x for x in solved(c))], [common[j][j], Fraction(component.uniquenesses[j]), *c])
+        for j, c in zip(wanted, covariances, strict=True)
+    ]
+    return np.array(means), np.array(variances), np.array([dot(slopes, [f[i] for i in observed]) for f in loadings])
+
+
+@pytest.mark.parametrize("ratio", [1e4, 1e6, 1e8, 1e12])
+@pytest.mark.parametrize(("o", "p"), [(1, 3), (2, 3), (3, 5)])
+@pytest.mark.parametrize("is_even", [True, False])
+def test_fewer_columns_than_factors_lose_no_digits(is_even, o, p, ratio, rng):
+    d = 8
+    known, wanted = np.arange(o), np.arange(o, d)
+    uniquenesses = rng.uniform(0.5, 2, d) / ratio
+    if not is_even:
+        uniquenesses[known] *= np.geomspace(ratio, 1, o)
+    loadings = rng.standard_normal((p, d))
+    component = Component(1.0, rng.standard_normal(d), loadings, uniquenesses)
+    parameters = Parameters.from_components([component])
+    model = model_of(parameters)
+    row = np.full(d, NAN)
+    row[known] = component.mean[known] + rng.standard_normal(p) @ loadings[:, known]
+    means, variances, scores = exact_given(component, row)
+
+    def is_close(found, expected):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=2e-14 * np.abs(expected).max())
+
+    found = conditional_moments(parameters, known, wanted, row[None, known])
+    is_close(found[0][0], means)
+    is_close(found[1][0], variances)
+    is_close(model.factor_scores([row])[0][0], scores)
+    given = model.condition(known, row[known])
+    is_close(given.means[0], means)
+    is_close(np.diag(given.covariance(0)), variances)
+    of_known = Component(1.0, component.mean[known], loadings[:, known], uniquenesses[known])
+    assert model.score_samples([row])[0] == pytest.approx(exact_log_joint(row[known], of_known), rel=1e-12)
+
+
+def test_narrow_mixtures_have_the_same_loadings_when_turned(rng):
+    parameters = random_mixture(rng, 3, 6, (4, 1, 3))
+    narrow, turns = conditional._with_fewest_factors(conditional.marginal(parameters, np.array([5, 2])))
+    assert narrow.n_factors == (2, 1, 2)
+    assert turns[1] is None
+    for k, c in enumerate(parameters.components()):
+        kept = c.loadings[:, [5, 2]]
+        turn = np.eye(len(kept)) if turns[k] is None else turns[k]
+        np.testing.assert_allclose(turn @ narrow.component_loadings(k), kept, rtol=1e-13, atol=1e-14)
+        np.testing.assert_allclose(turn.T @ turn, np.eye(narrow.n_factors[k]), atol=1e-14)
+    assert conditional._with_fewest_factors(parameters)[0] is parameters
 
 
 # ---- rows with missing cells -----------------------------------------------------------------------------------------
@@ -508,6 +579,7 @@ def test_threads_change_nothing(rng):
     model, X = model_of(parameters), random_rows(rng, parameters, 40_000)
     X[::2, :3] = NAN
     X[::5, 6] = NAN
+    X[::11, 2:] = NAN
 
     def everything():
         moments = conditional_moments(parameters, np.arange(5), np.arange(5, 8), X[:, :5])

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import tracemalloc
 
 import numpy as np
@@ -306,8 +307,12 @@ def test_sample_random_state(model):
     for state in (generator, legacy, None):
         assert (draw(state) != draw(state)).all()
     np.testing.assert_array_equal(draw(np.random.RandomState(3)), draw(np.random.RandomState(3)))
-    with pytest.raises(TypeError):
-        draw("seed")
+    for state in ("seed", 1.5, [1.5]):
+        message = f"random_state must be None, a whole number or a generator of numpy, got {state!r}"
+        with pytest.raises(TypeError, match=re.escape(message)):
+            draw(state)
+    with pytest.raises(ValueError, match="random_state must not be negative, got -1"):
+        draw(-1)
 
 
 def test_sample_leaves_the_global_generator_alone(model):
