@@ -20,7 +20,7 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 import amofa.plot  # noqa: E402
-from amofa.plot._axes import component_colors, drawn_rows  # noqa: E402
+from amofa.plot._axes import component_colors, drawn_rows, make_groups  # noqa: E402
 from amofa.plot._plane import discriminating_directions, make_view  # noqa: E402
 
 Mixture = amofa.MixtureOfFactorAnalyzers
@@ -172,6 +172,64 @@ def test_clusters_in_the_colours_of_labels(plane):
         ax.collections[0].get_facecolors()[:, :3], np.array(component_colors(2))[1 - y], atol=1e-12
     )
     rendered(ax)
+
+
+LABELS_WITH_GAPS = [
+    (["b", None, "a", float("nan")], ["a", "b", "no label"], [1, 2, 0, 2]),
+    ([2, None, "a", 1], ["1", "2", "a", "no label"], [1, 3, 2, 0]),
+    (np.array([2.5, np.nan, 1.0, 2.5]), ["1.0", "2.5", "no label"], [1, 2, 0, 1]),
+    ([None] * 4, ["no label"], [0] * 4),
+]
+
+
+@pytest.mark.parametrize(("labels", "names", "numbers"), LABELS_WITH_GAPS)
+def test_rows_without_a_label(plane, labels, names, numbers):
+    ax = amofa.plot.clusters(plane, np.zeros((4, 2)), labels=labels)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == names
+    groups = make_groups(labels, 4)
+    assert groups.numbers.tolist() == numbers
+    colors = np.array(groups.colors)[numbers]
+    np.testing.assert_allclose(ax.collections[0].get_facecolors()[:, :3], colors, atol=1e-12)
+    assert len({tuple(color) for color in colors.tolist()}) == len(names)
+    rendered(ax)
+
+
+def test_labels_of_frames():
+    pandas = pytest.importorskip("pandas")
+    groups = make_groups(pandas.Series(["b", pandas.NA, "a"], dtype="string"), 3)
+    assert (groups.names, groups.numbers.tolist()) == (["a", "b", "no label"], [1, 2, 0])
+
+
+def test_labels_are_shown_as_they_are(plane):
+    labels = ["_low", "$x", "y$", r"$\nonsense{$"]
+    ax = amofa.plot.clusters(plane, np.zeros((4, 2)), labels=labels)
+    rendered(ax)
+    texts = ax.get_legend().get_texts()
+    assert sorted(text.get_text().replace(r"\$", "$") for text in texts) == sorted(labels)
+    # What is no formula is shown with its own height.
+    assert not any(text._preprocess_math(text.get_text())[1] for text in texts)
+
+
+def test_names_with_dollar_signs_are_no_formulas(rng):
+    names = [r"$\a{$", "b$", "$c$"]
+    model = Mixture([1.0], np.zeros((1, 3)), [rng.normal(size=(3, 2))], np.ones((1, 3)), feature_names=names)
+    X = rng.normal(size=(20, 3))
+    shown = [amofa.plot.clusters(model, X), amofa.plot.clusters(model, X, columns=[0, 2]), amofa.plot.loadings(model)]
+    for ax in [*shown, amofa.plot.uncertainty(model, X), amofa.plot.density(model, X)]:
+        rendered(ax)
+        for text in (ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()):
+            assert not text._preprocess_math(text.get_text())[1] or text.get_text().startswith("$\\mathdefault")
+
+
+def test_a_legend_of_very_many_labels_is_cut(plane):
+    X, _ = plane.sample(650, 0)
+    ax = amofa.plot.clusters(plane, X, labels=np.arange(650))
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts[:71] == [str(label) for label in range(71)]
+    assert texts[71:] == ["and 579 more"]
+    assert ax.figure.get_size_inches()[0] < 12
+    rendered(ax)
+    assert_legend_is_outside(ax)
 
 
 def test_clusters_without_rows(space):
@@ -431,6 +489,18 @@ def test_the_picture_that_suits(space, searched):
             lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=(0, 2)),
             ValueError,
             "factors must be from 0 to 1, got 2",
+        ),
+        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=1), TypeError, "factors must be two numbers of"),
+        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=(0, 1, 1)), ValueError, "factors must be two .* 3"),
+        (
+            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=1, factors=(0, 1)),
+            ValueError,
+            "factors cannot be used: component 1 has one factor",
+        ),
+        (
+            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=1, labels=[0, 1, 2]),
+            ValueError,
+            "labels cannot be used: component 1 has one factor",
         ),
         (lambda p, m: p.loadings(m, component=2), ValueError, "component 2 has no factors"),
         (lambda p, m: p.loadings(m, component=True), TypeError, "component must be a whole number, got True"),

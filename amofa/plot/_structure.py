@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from amofa.arguments import check_whole_number
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
-from amofa.plot._axes import axes_for
+from amofa.plot._axes import axes_for, plain_text
 from amofa.plot._plane import feature_names
 from amofa.plot._rows import clusters, density
 from amofa.plot._search import evolution
@@ -71,7 +71,7 @@ def loadings(
     image = ax.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     label = "correlation of column and factor" if scaled else "loading"
     ax.figure.colorbar(image, ax=ax, label=label)
-    _name_columns(ax, feature_names(model))
+    _name_columns(ax, [plain_text(name) for name in feature_names(model)])
     _name_factors(ax, components, [int(model.n_factors[k]) for k in components])
     return ax
 
@@ -85,7 +85,7 @@ def _heat(model: MixtureOfFactorAnalyzers, k: int, scaled: bool) -> FloatArray:
     return correlations
 
 
-def _name_columns(ax: Axes, names: tuple[str, ...]) -> None:
+def _name_columns(ax: Axes, names: list[str]) -> None:
     step = -(-len(names) // _MOST_NAMES)
     ax.set_yticks(range(0, len(names), step), names[::step], fontsize="small" if len(names) > 25 else "medium")
 
