@@ -20,10 +20,12 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 import amofa.plot  # noqa: E402
+from amofa.history import Step  # noqa: E402
 from amofa.plot._axes import component_colors, drawn_rows, make_groups  # noqa: E402
 from amofa.plot._plane import discriminating_directions, make_view  # noqa: E402
 
 Mixture = amofa.MixtureOfFactorAnalyzers
+STEP = Step("start", -1, (1,), 1234.5, 0.0, 0.0, 3, True)
 
 
 @pytest.fixture
@@ -504,6 +506,16 @@ def test_the_picture_that_suits(space, searched):
         ),
         (lambda p, m: p.loadings(m, component=2), ValueError, "component 2 has no factors"),
         (lambda p, m: p.loadings(m, component=True), TypeError, "component must be a whole number, got True"),
+        (lambda p, m: p.evolution("abc"), TypeError, "search must be a fitted model, or steps of a search; got str"),
+        (lambda p, m: p.message_length(3), TypeError, "search must be a fitted model, or steps of a search; got int"),
+        (lambda p, m: p.snapshots([STEP], np.zeros((3, 5))), TypeError, "steps must be .*callback=.*; got Step"),
+        (lambda p, m: p.density(m, np.full((3, 5), np.nan), column=1), ValueError, "X has no value in column 1"),
+        (
+            lambda p, m: m.plot(columns=(0, 1)),
+            TypeError,
+            "columns is no option of amofa.plot.loadings, .* without rows; pass X",
+        ),
+        (lambda p, m: m.plot(np.zeros((3, 5)), scaled=True), TypeError, "scaled is no option of amofa.plot.clusters"),
         (lambda p, m: p.evolution(m), ValueError, "there are no steps of a search"),
         (lambda p, m: p.message_length([]), ValueError, "there are no steps of a search"),
         (lambda p, m: p.snapshots([], np.zeros((3, 5))), ValueError, "there are no steps; collect them"),
@@ -513,6 +525,41 @@ def test_refusals(space, draw, error, message):
     with pytest.raises(error, match=message):
         draw(amofa.plot, space)
     assert plt.get_fignums() == []
+
+
+ROWS = np.zeros((3, 5))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda p, m: p.clusters(m, ROWS),
+        lambda p, m: p.uncertainty(m, ROWS),
+        lambda p, m: p.density(m, ROWS),
+        lambda p, m: p.factor_scores(m, ROWS),
+        lambda p, m: p.responsibilities(m, ROWS),
+        lambda p, m: p.loadings(m),
+        lambda p, m: p.sensible(m, ROWS),
+    ],
+)
+def test_what_is_no_model(draw):
+    class Estimator:
+        model_ = "a mixture"
+
+    for model, message in [
+        (Estimator(), "got Estimator; pass its model_$"),
+        (ROWS, "got ndarray$"),
+        (None, "NoneType$"),
+    ]:
+        with pytest.raises(TypeError, match=f"model must be a MixtureOfFactorAnalyzers, .*{message}"):
+            draw(amofa.plot, model)
+    assert plt.get_fignums() == []
+
+
+def test_axes_of_three_dimensions(space):
+    ax = plt.figure().add_subplot(projection="3d")
+    with pytest.raises(TypeError, match="ax must be axes of two dimensions"):
+        amofa.plot.clusters(space, ax=ax)
 
 
 def test_too_few_axes(searched):

@@ -69,7 +69,7 @@ def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8), n_entri
     Raises
     ------
     TypeError
-        If `ax` is something else.
+        If `ax` is something else, or in three dimensions.
     """
     plt = pyplot()
     if ax is None:
@@ -77,6 +77,8 @@ def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8), n_entri
         _, ax = plt.subplots(figsize=(size[0] + wider, size[1]), layout="constrained")
     elif not isinstance(ax, plt.Axes):
         raise TypeError(f"ax must be matplotlib axes, got {type(ax).__name__}")
+    elif hasattr(ax, "get_zlim"):
+        raise TypeError("ax must be axes of two dimensions, got ones of three; make them without projection='3d'")
     return ax
 
 

@@ -24,7 +24,7 @@ from amofa.plot._axes import (
     make_groups,
     plain_text,
 )
-from amofa.plot._plane import View, feature_names, make_view
+from amofa.plot._plane import View, check_model, feature_names, make_view
 from amofa.summary import counted
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def clusters(
         whole = _whole(model, table[rows])
         # In the order of the rows, so that no colour lies over all others.
         own = [colors[k] for k in model.predict(table[rows])] if groups is None else groups.row_colors
-        ax.scatter(*view.points(whole).T, c=own, **dots(len(rows)))
+        x, y = view.points(whole).T
+        ax.scatter(x, y, c=own, **dots(len(rows)))
     shown = colors if groups is None else [(0.0, 0.0, 0.0)] * len(colors)
     _draw_ellipses(ax, view, shown, _legend_texts(model) if groups is None else None)
     _name_axes(ax, view)
@@ -216,7 +217,7 @@ def density(
     Raises
     ------
     TypeError, ValueError
-        If X does not fit the model, or there is no such column.
+        If X does not fit the model, or there is no such column, or no value in it.
 
     Examples
     --------
@@ -225,8 +226,9 @@ def density(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['0: 50.0%, 1 factor', '1: 50.0%, 1 factor', 'mixture']
     """
+    check_model(model)
     (j,) = column_positions([column], model.feature_names, model.n_features, name="column")
-    values = None if X is None else check_rows(model, X)[:, j].astype(np.float64)
+    values = None if X is None else _present(check_rows(model, X)[:, j], j)
     means = model.means[:, j]
     variances = np.array([(loadings[j] ** 2).sum() for loadings in model.loadings]) + model.uniquenesses[:, j]
     deviations = np.sqrt(variances)
@@ -234,7 +236,7 @@ def density(
     parts = np.exp(-0.5 * ((grid[:, None] - means) / deviations) ** 2) * model.weights / deviations / np.sqrt(2 * np.pi)
     ax = axes_for(ax, n_entries=model.n_components + 1)
     if values is not None:
-        _draw_histogram(ax, values[~np.isnan(values)])
+        _draw_histogram(ax, values)
     for part, color, text in zip(parts.T, component_colors(model.n_components), _legend_texts(model), strict=True):
         ax.plot(grid, part, color=color, linewidth=1.6, label=text)
     ax.plot(grid, parts.sum(axis=1), color="black", linewidth=1.0, linestyle="--", label="mixture")
@@ -243,6 +245,14 @@ def density(
     ax.set_ylim(bottom=0.0)
     legend_beside(ax)
     return ax
+
+
+def _present(values: NDArray[Any], j: int) -> FloatArray:
+    """Values of column j that are not missing."""
+    present: FloatArray = values[~np.isnan(values)].astype(np.float64)
+    if not len(present):
+        raise ValueError(f"X has no value in column {j}, all are missing; leave out X, or choose another column")
+    return present
 
 
 def _draw_histogram(ax: Axes, values: FloatArray, color: Any = "0.85") -> None:
@@ -293,6 +303,7 @@ def factor_scores(
     >>> ax.collections[0].get_offsets().round(6).tolist()
     [[1.0, 2.0]]
     """
+    check_model(model)
     if component is None:
         # The first that has two factors, or the most.
         component = int(np.argmax(np.minimum(model.n_factors, 2)))
@@ -381,6 +392,7 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     >>> ax.get_ylabel()
     'responsibility'
     """
+    check_model(model)
     table = check_rows(model, X)
     proba = model.predict_proba(table[drawn_rows(len(table))])
     found = proba.argmax(axis=1)
