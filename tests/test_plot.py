@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 import subprocess
@@ -433,6 +434,25 @@ def test_snapshots(searched):
     rendered(panels[0])
     _, axes = plt.subplots(1, len(accepted) + 1)
     assert (amofa.plot.snapshots(steps, X, ax=axes) == axes[:-1]).all()
+
+
+@pytest.mark.parametrize("columns", [None, (0, 2)])
+def test_labels_of_snapshots_do_not_overlap(rng, columns):
+    X = rng.normal(size=(150, 4)) + np.repeat([[0] * 4, [9, 0, 9, 0], [0, 9, 0, 9]], 50, axis=0)
+    names = [f"${j} quite a long name of a column that goes on and on" for j in range(4)]
+    steps = []
+    amofa.fit(X, callback=steps.append)
+    steps = [dataclasses.replace(step, model=step.model._named(names)) for step in steps]
+    panels = amofa.plot.snapshots(steps, X, columns=columns)
+    panels[0].figure.canvas.draw()
+    expected = "direction 1" if columns is None else r"\$0 quite a long name …"
+    assert [panel.get_xlabel() for panel in panels] == [expected] * len(panels)
+    boxes = [axis.label.get_window_extent() for panel in panels for axis in (panel.xaxis, panel.yaxis)]
+    figure = panels[0].figure.bbox
+    assert len(panels) > 2
+    assert all(figure.x0 <= box.x0 and box.x1 <= figure.x1 and figure.y0 <= box.y0 for box in boxes)
+    assert all(box.y1 <= figure.y1 for box in boxes)
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 
 
 # ---- what they share -------------------------------------------------------------------------------------------------

@@ -132,6 +132,18 @@ def plain_text(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def shortened(text: str, length: int) -> str:
+    """The beginning of what `plain_text` has made, in so many characters as they are shown.
+
+    Examples
+    --------
+    >>> shortened(plain_text("petal length"), 8), shortened(plain_text("width"), 8)
+    ('petal l…', 'width')
+    """
+    shown = text.replace(r"\$", "$")
+    return text if len(shown) <= length else plain_text(f"{shown[: length - 1]}…")
+
+
 def legend_above(ax: Axes, columns: int) -> None:
     """A legend over the axes."""
     ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize="small", ncols=columns)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.plot._axes import axes_for, legend_above, pyplot, whole_ticks
+from amofa.plot._axes import axes_for, legend_above, pyplot, shortened, whole_ticks
 from amofa.plot._rows import clusters
 from amofa.watch import LiveStep
 
@@ -21,6 +21,8 @@ Kind = TypeVar("Kind", bound=Step)
 
 _MARKERS = {"start": "o", "split": "^", "factor": "s", "merge": "v", "remove": "X", "refine": "D", "share": "P"}
 _ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
+# Characters of a label that there is room for in a panel.
+_LABEL_LENGTH = 22
 # How steps with their models are had.
 _COLLECT = "collect them with amofa.fit(X, callback=steps.append)"
 # Panels beside each other, and the size of one in inches.
@@ -191,9 +193,17 @@ def snapshots(
     for panel, step in zip(panels, accepted, strict=False):
         clusters(step.model, X, columns=columns, ax=panel)
         panel.get_legend().remove()
+        _shorten_labels(panel, of_directions=columns is None and step.model.n_features > 2)
         weight = "bold" if step.cost == lowest else "normal"
         panel.set_title(f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight=weight)
     return panels[: len(accepted)]
+
+
+def _shorten_labels(panel: Axes, *, of_directions: bool) -> None:
+    """Of a direction its number alone, of a long name its beginning: panels are small, and stand side by side."""
+    for i, axis in enumerate((panel.xaxis, panel.yaxis)):
+        text = f"direction {i + 1}" if of_directions else shortened(axis.label.get_text(), _LABEL_LENGTH)
+        axis.set_label_text(text, fontsize="small")
 
 
 def _new_panels(n: int) -> NDArray[Any]:
