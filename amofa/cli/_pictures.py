@@ -94,7 +94,11 @@ def _option(arguments: argparse.Namespace, option: str, table: Table | None) -> 
 
 def _with_gaps(labels: NDArray[Any]) -> NDArray[Any]:
     """Labels with None where a field of text is empty."""
-    return np.where(labels == "", None, labels) if labels.dtype.kind in "UO" else labels
+    if labels.dtype.kind != "U":
+        return labels
+    with_gaps = labels.astype(object)
+    with_gaps[labels == ""] = None
+    return with_gaps
 
 
 def _column(text: str) -> int | str:
