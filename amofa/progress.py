@@ -107,7 +107,7 @@ def progress_of_fits(wanted: bool) -> Iterator[Map]:
 
 
 class _Search:
-    """What is said after each step."""
+    """What is said after each step, in so few words that a terminal of 80 columns has room for it and the time."""
 
     def __init__(self) -> None:
         self.n_steps = 0
@@ -118,7 +118,7 @@ class _Search:
         if step.accepted:
             self.at_hand = (
                 f"{counted(step.n_components, 'component')}, {counted(sum(step.n_factors), 'factor')}, "
-                f"cost {step.cost:.2f} nats"
+                f"cost {step.cost:.1f}"
             )
         verdict = "accepted" if step.accepted else "rejected"
-        return f"{self.at_hand}; {counted(self.n_steps, 'model')} tried, last: {step.action} {verdict}"
+        return f"{self.at_hand}; {self.n_steps} tried: {step.action} {verdict}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 import subprocess
@@ -20,10 +21,12 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 import amofa.plot  # noqa: E402
-from amofa.plot._axes import component_colors, drawn_rows  # noqa: E402
+from amofa.history import Step  # noqa: E402
+from amofa.plot._axes import component_colors, drawn_rows, make_groups  # noqa: E402
 from amofa.plot._plane import discriminating_directions, make_view  # noqa: E402
 
 Mixture = amofa.MixtureOfFactorAnalyzers
+STEP = Step("start", -1, (1,), 1234.5, 0.0, 0.0, 3, True)
 
 
 @pytest.fixture
@@ -172,6 +175,64 @@ def test_clusters_in_the_colours_of_labels(plane):
         ax.collections[0].get_facecolors()[:, :3], np.array(component_colors(2))[1 - y], atol=1e-12
     )
     rendered(ax)
+
+
+LABELS_WITH_GAPS = [
+    (["b", None, "a", float("nan")], ["a", "b", "no label"], [1, 2, 0, 2]),
+    ([2, None, "a", 1], ["1", "2", "a", "no label"], [1, 3, 2, 0]),
+    (np.array([2.5, np.nan, 1.0, 2.5]), ["1.0", "2.5", "no label"], [1, 2, 0, 1]),
+    ([None] * 4, ["no label"], [0] * 4),
+]
+
+
+@pytest.mark.parametrize(("labels", "names", "numbers"), LABELS_WITH_GAPS)
+def test_rows_without_a_label(plane, labels, names, numbers):
+    ax = amofa.plot.clusters(plane, np.zeros((4, 2)), labels=labels)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == names
+    groups = make_groups(labels, 4)
+    assert groups.numbers.tolist() == numbers
+    colors = np.array(groups.colors)[numbers]
+    np.testing.assert_allclose(ax.collections[0].get_facecolors()[:, :3], colors, atol=1e-12)
+    assert len({tuple(color) for color in colors.tolist()}) == len(names)
+    rendered(ax)
+
+
+def test_labels_of_frames():
+    pandas = pytest.importorskip("pandas")
+    groups = make_groups(pandas.Series(["b", pandas.NA, "a"], dtype="string"), 3)
+    assert (groups.names, groups.numbers.tolist()) == (["a", "b", "no label"], [1, 2, 0])
+
+
+def test_labels_are_shown_as_they_are(plane):
+    labels = ["_low", "$x", "y$", r"$\nonsense{$"]
+    ax = amofa.plot.clusters(plane, np.zeros((4, 2)), labels=labels)
+    rendered(ax)
+    texts = ax.get_legend().get_texts()
+    assert sorted(text.get_text().replace(r"\$", "$") for text in texts) == sorted(labels)
+    # What is no formula is shown with its own height.
+    assert not any(text._preprocess_math(text.get_text())[1] for text in texts)
+
+
+def test_names_with_dollar_signs_are_no_formulas(rng):
+    names = [r"$\a{$", "b$", "$c$"]
+    model = Mixture([1.0], np.zeros((1, 3)), [rng.normal(size=(3, 2))], np.ones((1, 3)), feature_names=names)
+    X = rng.normal(size=(20, 3))
+    shown = [amofa.plot.clusters(model, X), amofa.plot.clusters(model, X, columns=[0, 2]), amofa.plot.loadings(model)]
+    for ax in [*shown, amofa.plot.uncertainty(model, X), amofa.plot.density(model, X)]:
+        rendered(ax)
+        for text in (ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()):
+            assert not text._preprocess_math(text.get_text())[1] or text.get_text().startswith("$\\mathdefault")
+
+
+def test_a_legend_of_very_many_labels_is_cut(plane):
+    X, _ = plane.sample(650, 0)
+    ax = amofa.plot.clusters(plane, X, labels=np.arange(650))
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts[:71] == [str(label) for label in range(71)]
+    assert texts[71:] == ["and 579 more"]
+    assert ax.figure.get_size_inches()[0] < 12
+    rendered(ax)
+    assert_legend_is_outside(ax)
 
 
 def test_clusters_without_rows(space):
@@ -375,6 +436,25 @@ def test_snapshots(searched):
     assert (amofa.plot.snapshots(steps, X, ax=axes) == axes[:-1]).all()
 
 
+@pytest.mark.parametrize("columns", [None, (0, 2)])
+def test_labels_of_snapshots_do_not_overlap(rng, columns):
+    X = rng.normal(size=(150, 4)) + np.repeat([[0] * 4, [9, 0, 9, 0], [0, 9, 0, 9]], 50, axis=0)
+    names = [f"${j} quite a long name of a column that goes on and on" for j in range(4)]
+    steps = []
+    amofa.fit(X, callback=steps.append)
+    steps = [dataclasses.replace(step, model=step.model._named(names)) for step in steps]
+    panels = amofa.plot.snapshots(steps, X, columns=columns)
+    panels[0].figure.canvas.draw()
+    expected = "direction 1" if columns is None else r"\$0 quite a long name …"
+    assert [panel.get_xlabel() for panel in panels] == [expected] * len(panels)
+    boxes = [axis.label.get_window_extent() for panel in panels for axis in (panel.xaxis, panel.yaxis)]
+    figure = panels[0].figure.bbox
+    assert len(panels) > 2
+    assert all(figure.x0 <= box.x0 and box.x1 <= figure.x1 and figure.y0 <= box.y0 for box in boxes)
+    assert all(box.y1 <= figure.y1 for box in boxes)
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
 # ---- what they share -------------------------------------------------------------------------------------------------
 
 
@@ -432,8 +512,30 @@ def test_the_picture_that_suits(space, searched):
             ValueError,
             "factors must be from 0 to 1, got 2",
         ),
+        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=1), TypeError, "factors must be two numbers of"),
+        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=(0, 1, 1)), ValueError, "factors must be two .* 3"),
+        (
+            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=1, factors=(0, 1)),
+            ValueError,
+            "factors cannot be used: component 1 has one factor",
+        ),
+        (
+            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=1, labels=[0, 1, 2]),
+            ValueError,
+            "labels cannot be used: component 1 has one factor",
+        ),
         (lambda p, m: p.loadings(m, component=2), ValueError, "component 2 has no factors"),
         (lambda p, m: p.loadings(m, component=True), TypeError, "component must be a whole number, got True"),
+        (lambda p, m: p.evolution("abc"), TypeError, "search must be a fitted model, or steps of a search; got str"),
+        (lambda p, m: p.message_length(3), TypeError, "search must be a fitted model, or steps of a search; got int"),
+        (lambda p, m: p.snapshots([STEP], np.zeros((3, 5))), TypeError, "steps must be .*callback=.*; got Step"),
+        (lambda p, m: p.density(m, np.full((3, 5), np.nan), column=1), ValueError, "X has no value in column 1"),
+        (
+            lambda p, m: m.plot(columns=(0, 1)),
+            TypeError,
+            "columns is no option of amofa.plot.loadings, .* without rows; pass X",
+        ),
+        (lambda p, m: m.plot(np.zeros((3, 5)), scaled=True), TypeError, "scaled is no option of amofa.plot.clusters"),
         (lambda p, m: p.evolution(m), ValueError, "there are no steps of a search"),
         (lambda p, m: p.message_length([]), ValueError, "there are no steps of a search"),
         (lambda p, m: p.snapshots([], np.zeros((3, 5))), ValueError, "there are no steps; collect them"),
@@ -443,6 +545,41 @@ def test_refusals(space, draw, error, message):
     with pytest.raises(error, match=message):
         draw(amofa.plot, space)
     assert plt.get_fignums() == []
+
+
+ROWS = np.zeros((3, 5))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda p, m: p.clusters(m, ROWS),
+        lambda p, m: p.uncertainty(m, ROWS),
+        lambda p, m: p.density(m, ROWS),
+        lambda p, m: p.factor_scores(m, ROWS),
+        lambda p, m: p.responsibilities(m, ROWS),
+        lambda p, m: p.loadings(m),
+        lambda p, m: p.sensible(m, ROWS),
+    ],
+)
+def test_what_is_no_model(draw):
+    class Estimator:
+        model_ = "a mixture"
+
+    for model, message in [
+        (Estimator(), "got Estimator; pass its model_$"),
+        (ROWS, "got ndarray$"),
+        (None, "NoneType$"),
+    ]:
+        with pytest.raises(TypeError, match=f"model must be a MixtureOfFactorAnalyzers, .*{message}"):
+            draw(amofa.plot, model)
+    assert plt.get_fignums() == []
+
+
+def test_axes_of_three_dimensions(space):
+    ax = plt.figure().add_subplot(projection="3d")
+    with pytest.raises(TypeError, match="ax must be axes of two dimensions"):
+        amofa.plot.clusters(space, ax=ax)
 
 
 def test_too_few_axes(searched):

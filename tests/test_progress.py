@@ -34,7 +34,7 @@ def rows(rng, tmp_path, monkeypatch):
 def on_a_terminal(*argv, **options):
     """What a process writes to the terminal that its standard error is, and its exit status."""
     controller, terminal = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "150"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     with subprocess.Popen([sys.executable, *argv], stderr=terminal, env=environment, **options) as process:
         os.close(terminal)
         written = b""
@@ -53,8 +53,8 @@ def test_a_line_on_a_terminal(rows):
     assert status == 0
     model = amofa.fit(rows)
     last = [step for step in model.history if step.accepted][-1]
-    assert f"{last.n_components} components, {sum(last.n_factors)} factors, cost {last.cost:.2f} nats" in written
-    assert f"{len(model.history)} models tried, last: {model.history[-1].action}" in written
+    assert f"{last.n_components} components, {sum(last.n_factors)} factors, cost {last.cost:.1f}" in written
+    assert f"{len(model.history)} tried: {model.history[-1].action}" in written
     assert re.search(r"\d:\d\d:\d\d", written)
     # The cursor is hidden meanwhile, and then shown again.
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")
@@ -97,8 +97,17 @@ def test_what_the_line_says():
     line = _Search()
     start = Step("start", -1, (1,), 1234.5, 0.0, 0.0, 3, True)
     split = Step("split", 0, (1, 0), 1300.0, 0.0, 0.0, 3, False)
-    assert line.after(start) == "1 component, 1 factor, cost 1234.50 nats; 1 model tried, last: start accepted"
-    assert line.after(split) == "1 component, 1 factor, cost 1234.50 nats; 2 models tried, last: split rejected"
+    assert line.after(start) == "1 component, 1 factor, cost 1234.5; 1 tried: start accepted"
+    assert line.after(split) == "1 component, 1 factor, cost 1234.5; 2 tried: split rejected"
+
+
+def test_the_line_of_a_long_search_fits_on_a_terminal():
+    steps = [Step("factor", 3, (3,) * 12, 1234567.89, 0.0, 0.0, 3, accepted) for accepted in [*[True] * 122, False]]
+    line = _Search()
+    text = [line.after(step) for step in steps][-1]
+    assert text == "12 components, 36 factors, cost 1234567.9; 123 tried: factor rejected"
+    # A spinner, two spaces and the time, 0:00:00, stand beside it.
+    assert len(text) <= 80 - 1 - 2 - 7
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
@@ -108,7 +117,7 @@ def test_what_the_line_says():
 def test_fits_of_the_command():
     written, status = on_a_terminal("-m", "amofa", "fit", "rows.npy", "-o", "out.npz", stdout=subprocess.DEVNULL)
     assert status == 0
-    assert f"{len(amofa.load('out.npz').history)} models tried" in written
+    assert f"{len(amofa.load('out.npz').history)} tried: " in written
     quiet = on_a_terminal("-m", "amofa", "fit", "rows.npy", "--quiet", stdout=subprocess.DEVNULL)
     assert quiet == ("", 0)
 

@@ -8,9 +8,8 @@ import warnings
 from collections.abc import Sequence
 
 from amofa._version import __version__
-from amofa.cli import _models, _pictures, _rows
 from amofa.cli._options import Parser
-from amofa.cli._output import complain
+from amofa.cli._output import Interrupted, complain, tell_of_interrupt
 from amofa.warnings import AmofaWarning
 
 # What a shell reports of a program that SIGINT or SIGPIPE has ended.
@@ -30,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, or 2 after one line on standard error for input of any kind that cannot be used.
+        Exit status: 0, or 2 after one line on standard error for input of any kind that cannot be used, or 130 after
+        one that tells of an interrupt.
     """
     if sys.stdout is None:
         # Closed by whoever started the program. There may be no standard error either.
@@ -58,7 +58,8 @@ def _run(argv: Sequence[str] | None) -> int:
         finally:
             # Here, and not when the interpreter ends, so that a failure to write is one of those below.
             sys.stdout.flush()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        tell_of_interrupt(str(interrupt) if isinstance(interrupt, Interrupted) else "")
         return _INTERRUPTED
     except BrokenPipeError:
         _drop_unwritable_output()
@@ -85,6 +86,9 @@ def _message(error: Exception) -> str:
 
 
 def _parser() -> Parser:
+    # Here, since it takes long enough to be interrupted, which is then told like later interrupts.
+    from amofa.cli import _models, _pictures, _rows
+
     parser = Parser(
         prog="amofa",
         description="Fit mixtures of factor analysers; how many components, and factors in each, is found.",

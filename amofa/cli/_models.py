@@ -19,12 +19,14 @@ from amofa.cli._options import (
     add_weights,
     one_or_list,
 )
-from amofa.cli._output import description, say, say_json
+from amofa.cli._output import Interrupted, description, say, say_json
 from amofa.criterion import CRITERIA
 from amofa.fitting import EVIDENCE, NOISES, SEARCHES, fit
+from amofa.frames import check_same_names
 from amofa.io import load
 from amofa.progress import can_be_shown
 from amofa.tables import write_table
+from amofa.watch import FitInterrupted
 
 # Arguments of fit() that are options: parser, placeholder and help.
 _FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
@@ -71,12 +73,20 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _fit(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         check_file_target(arguments, "models")
-    table = read(arguments, arguments.file, weights=arguments.weights)
     given = {name: value for name in _FIT_OPTIONS if (value := getattr(arguments, name)) is not None}
-    if "init" in given:
-        given["init"] = load(arguments.init)
+    init = None if arguments.init is None else load(arguments.init)
+    names = None if init is None else init.feature_names
+    table = read(arguments, arguments.file, weights=arguments.weights, names=names)
+    check_same_names(table.names, names, arguments.file)
+    given |= {} if init is None else {"init": init}
     shown = can_be_shown() and not arguments.quiet
-    model = fit(table.values, sample_weight=table.weights, progress=shown, **given)._named(table.names)
+    try:
+        model = fit(table.values, sample_weight=table.weights, progress=shown, **given)._named(table.names)
+    except FitInterrupted as interrupt:
+        if arguments.output is None:
+            raise
+        interrupt.model._named(table.names).save(arguments.output)
+        raise Interrupted(f"the best model so far is in {arguments.output}") from interrupt
     if arguments.output is not None:
         model.save(arguments.output)
     if arguments.json:

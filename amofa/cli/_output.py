@@ -37,6 +37,15 @@ def complain(kind: str, message: str) -> None:
     sys.stderr.write(f"amofa: {kind}: {' '.join(message.split())}\n")
 
 
+class Interrupted(KeyboardInterrupt):
+    """A command was interrupted; the message says what there is of its work."""
+
+
+def tell_of_interrupt(what_is_left: str) -> None:
+    """One line on standard error, below what the terminal shows for the keys."""
+    sys.stderr.write(f"amofa: interrupted{what_is_left and '; '}{what_is_left}\n")
+
+
 def description(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
     """What is worth knowing about a model, but for its larger parameters, for JSON."""
     return {

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from amofa import plot
 from amofa.cli._files import check_file_target, read_for
@@ -40,6 +43,9 @@ _NAMES = {"axes": "columns"}
 
 def _plot(arguments: argparse.Namespace) -> None:
     check_file_target(arguments, "pictures")
+    if not Path(arguments.output).suffix:
+        # Matplotlib would write another file, with an ending.
+        raise ValueError(f"{arguments.output} has no ending that tells the format; add .png, .pdf or .svg")
     model = load(arguments.model)
     name = _kind(arguments, model)
     kind = _KINDS[name]
@@ -77,12 +83,21 @@ def _check_use(arguments: argparse.Namespace, name: str, kind: _Kind) -> None:
 
 def _option(arguments: argparse.Namespace, option: str, table: Table | None) -> Any:
     if option == "labels":
-        return None if table is None else table.labels
+        return None if table is None or table.labels is None else _with_gaps(table.labels)
     if option == "axes" and arguments.axes is not None:
         return [_column(text) for text in arguments.axes]
     if option == "column" and arguments.column is not None:
         return _column(arguments.column)
     return getattr(arguments, option)
+
+
+def _with_gaps(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels with None where a field of text is empty."""
+    if labels.dtype.kind != "U":
+        return labels
+    with_gaps = labels.astype(object)
+    with_gaps[labels == ""] = None
+    return with_gaps
 
 
 def _column(text: str) -> int | str:

@@ -24,6 +24,7 @@ from amofa.cli._options import (
 )
 from amofa.cli._output import say, say_json
 from amofa.io import load
+from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.progress import can_be_shown, progress_of_fits
 from amofa.summary import aligned
@@ -122,12 +123,24 @@ def _impute(arguments: argparse.Namespace) -> None:
     if arguments.seed is not None and not arguments.draws:
         raise ValueError("--seed is for draws; add --draws")
     model = load(arguments.model)
-    table = read_for(model, arguments)
-    filled = model.impute(table.values, draws=arguments.draws, random_state=arguments.seed)
-    write_table(target, named_columns(model._named(table.names), filled))
+    table, known = _read_known(model, arguments)
+    filled = model.impute(table.values, known_columns=known, draws=arguments.draws, random_state=arguments.seed)
+    write_table(target, named_columns(model if known else model._named(table.names), filled))
+
+
+def _read_known(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace) -> tuple[Table, tuple[str, ...] | None]:
+    """A table; and if --columns has only some of the model's, which ones, by their names."""
+    if arguments.columns is None or model.feature_names is None:
+        return read_for(model, arguments), None
+    table = read(arguments, arguments.file, may_be_missing=True)
+    n_chosen, d = table.values.shape[1], model.n_features
+    if n_chosen > d or (n_chosen < d and table.names is None):
+        raise ValueError(f"{arguments.file} has {n_chosen} columns, but the model was made for {d}")
+    return table, table.names if n_chosen < d else None
 
 
 def _add_impute(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{parser.description} Of columns by name, --columns may have some of the model's alone."
     add_model(parser)
     add_table(parser)
     parser.add_argument(

@@ -69,6 +69,19 @@ class View:
         return ellipse
 
 
+def check_model(model: Any) -> None:
+    """Refuse what is no mixture.
+
+    Raises
+    ------
+    TypeError
+        Which says where an estimator has its mixture.
+    """
+    if not isinstance(model, MixtureOfFactorAnalyzers):
+        remedy = "; pass its model_" if hasattr(model, "model_") else ""
+        raise TypeError(f"model must be a MixtureOfFactorAnalyzers, got {type(model).__name__}{remedy}")
+
+
 def feature_names(model: MixtureOfFactorAnalyzers) -> tuple[str, ...]:
     """Names of the columns: the model's, or x0, x1, ..."""
     return model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
@@ -80,8 +93,9 @@ def make_view(model: MixtureOfFactorAnalyzers, columns: Sequence[int | str] | No
     Raises
     ------
     TypeError, ValueError
-        If the columns are not two that the model has.
+        If it is no model, or the columns are not two that it has.
     """
+    check_model(model)
     names = feature_names(model)
     if columns is None and model.n_features > 2:
         return _plane_view(model, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +16,15 @@ from amofa.parameters import FloatArray
 from amofa.plot._axes import (
     Color,
     axes_for,
-    check_labels,
     component_colors,
     darker,
     dots,
     drawn_rows,
     legend_beside,
+    make_groups,
+    plain_text,
 )
-from amofa.plot._plane import View, feature_names, make_view
+from amofa.plot._plane import View, check_model, feature_names, make_view
 from amofa.summary import counted
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def clusters(
         Columns to look at. Without them the only two, or of more the plane in which the components differ most, see
         `amofa.plot._plane.discriminating_directions`.
     labels : (n,) array-like, optional
-        Rows are coloured by these instead, and the ellipses are black.
+        Rows are coloured by these instead, grey where the label is None or NaN, and the ellipses are black.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -92,40 +93,29 @@ def clusters(
     view = make_view(model, columns)
     colors = component_colors(model.n_components)
     table = None if X is None else check_rows(model, X)
+    groups = None
     if labels is not None:
         if table is None:
             raise ValueError("labels are those of rows; pass X, too")
-        labels = check_labels(labels, len(table))
-    ax = axes_for(ax, n_entries=model.n_components if labels is None else len(np.unique(labels)))
+        groups = make_groups(labels, len(table)).among(drawn_rows(len(table)))
+    ax = axes_for(ax, n_entries=model.n_components if groups is None else len(groups.names))
     if table is not None:
         rows = drawn_rows(len(table))
         whole = _whole(model, table[rows])
-        if labels is None:
-            _scatter(ax, view.points(whole), model.predict(table[rows]), dict(enumerate(colors)))
-        else:
-            kinds = np.unique(labels)
-            by_kind = dict(zip(kinds.tolist(), component_colors(len(kinds)), strict=True))
-            _scatter(ax, view.points(whole), labels[rows], by_kind, named=True)
-    shown = [(0.0, 0.0, 0.0)] * len(colors) if labels is not None else colors
-    _draw_ellipses(ax, view, shown, None if labels is not None else _legend_texts(model))
-    _finish(ax, view)
+        # In the order of the rows, so that no colour lies over all others.
+        own = [colors[k] for k in model.predict(table[rows])] if groups is None else groups.row_colors
+        x, y = view.points(whole).T
+        ax.scatter(x, y, c=own, **dots(len(rows)))
+    shown = colors if groups is None else [(0.0, 0.0, 0.0)] * len(colors)
+    _draw_ellipses(ax, view, shown, _legend_texts(model) if groups is None else None)
+    _name_axes(ax, view)
+    legend_beside(ax, groups)
     return ax
 
 
 def _whole(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:
     """Rows with their missing cells filled in."""
     return model.impute(rows) if np.isnan(rows).any() else rows
-
-
-def _scatter(
-    ax: Axes, points: FloatArray, labels: NDArray[Any], colors: dict[Any, Color], *, named: bool = False
-) -> None:
-    """Points in the order of the rows, so that no colour lies over all others."""
-    x, y = points.T
-    ax.scatter(x, y, c=[colors[label] for label in labels.tolist()], **dots(len(points)))
-    if named:
-        for label, color in colors.items():
-            ax.scatter([], [], color=color, label=str(label))
 
 
 def _draw_ellipses(ax: Axes, view: View, colors: Sequence[Color], texts: Sequence[str] | None) -> None:
@@ -143,11 +133,9 @@ def _legend_texts(model: MixtureOfFactorAnalyzers) -> list[str]:
     ]
 
 
-def _finish(ax: Axes, view: View) -> None:
-    ax.set_xlabel(view.labels[0])
-    ax.set_ylabel(view.labels[1])
-    if ax.get_legend_handles_labels()[0]:
-        legend_beside(ax)
+def _name_axes(ax: Axes, view: View) -> None:
+    ax.set_xlabel(plain_text(view.labels[0]))
+    ax.set_ylabel(plain_text(view.labels[1]))
 
 
 def uncertainty(
@@ -200,7 +188,8 @@ def uncertainty(
     ax.figure.colorbar(
         shown, ax=ax, label="1 \N{MINUS SIGN} largest responsibility", extend="max" if doubt.max() > 0.5 else None
     )
-    _finish(ax, view)
+    _name_axes(ax, view)
+    legend_beside(ax)
     return ax
 
 
@@ -228,7 +217,7 @@ def density(
     Raises
     ------
     TypeError, ValueError
-        If X does not fit the model, or there is no such column.
+        If X does not fit the model, or there is no such column, or no value in it.
 
     Examples
     --------
@@ -237,8 +226,9 @@ def density(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['0: 50.0%, 1 factor', '1: 50.0%, 1 factor', 'mixture']
     """
+    check_model(model)
     (j,) = column_positions([column], model.feature_names, model.n_features, name="column")
-    values = None if X is None else check_rows(model, X)[:, j].astype(np.float64)
+    values = None if X is None else _present(check_rows(model, X)[:, j], j)
     means = model.means[:, j]
     variances = np.array([(loadings[j] ** 2).sum() for loadings in model.loadings]) + model.uniquenesses[:, j]
     deviations = np.sqrt(variances)
@@ -246,15 +236,23 @@ def density(
     parts = np.exp(-0.5 * ((grid[:, None] - means) / deviations) ** 2) * model.weights / deviations / np.sqrt(2 * np.pi)
     ax = axes_for(ax, n_entries=model.n_components + 1)
     if values is not None:
-        _draw_histogram(ax, values[~np.isnan(values)])
+        _draw_histogram(ax, values)
     for part, color, text in zip(parts.T, component_colors(model.n_components), _legend_texts(model), strict=True):
         ax.plot(grid, part, color=color, linewidth=1.6, label=text)
     ax.plot(grid, parts.sum(axis=1), color="black", linewidth=1.0, linestyle="--", label="mixture")
-    ax.set_xlabel(feature_names(model)[j])
+    ax.set_xlabel(plain_text(feature_names(model)[j]))
     ax.set_ylabel("density")
     ax.set_ylim(bottom=0.0)
     legend_beside(ax)
     return ax
+
+
+def _present(values: NDArray[Any], j: int) -> FloatArray:
+    """Values of column j that are not missing."""
+    present: FloatArray = values[~np.isnan(values)].astype(np.float64)
+    if not len(present):
+        raise ValueError(f"X has no value in column {j}, all are missing; leave out X, or choose another column")
+    return present
 
 
 def _draw_histogram(ax: Axes, values: FloatArray, color: Any = "0.85") -> None:
@@ -270,7 +268,7 @@ def factor_scores(
     X: ArrayLike,
     *,
     component: int | None = None,
-    factors: tuple[int, int] = (0, 1),
+    factors: tuple[int, int] | None = None,
     labels: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -282,10 +280,11 @@ def factor_scores(
     X : (n, d) array-like
     component : int, optional
         The first with two factors, or with one, where not given.
-    factors : two of int, default (0, 1)
-        Which ones. A component with one factor gets a histogram of its scores, beside the standard normal density.
+    factors : two of int, optional
+        Which ones, the first two where not given. A component with one factor gets a histogram of its scores, beside
+        the standard normal density, and takes neither these nor labels.
     labels : (n,) array-like, optional
-        Rows are coloured by these.
+        Rows are coloured by these, grey where the label is None or NaN.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -304,6 +303,7 @@ def factor_scores(
     >>> ax.collections[0].get_offsets().round(6).tolist()
     [[1.0, 2.0]]
     """
+    check_model(model)
     if component is None:
         # The first that has two factors, or the most.
         component = int(np.argmax(np.minimum(model.n_factors, 2)))
@@ -312,22 +312,39 @@ def factor_scores(
     if p == 0:
         raise ValueError(f"component {k} has no factors; choose one of {np.flatnonzero(model.n_factors).tolist()}")
     table = check_rows(model, X)
-    marks = None if labels is None else check_labels(labels, len(table))
     selected = np.flatnonzero(model.predict(table) == k)
     selected = selected[drawn_rows(len(selected))]
+    groups = None if labels is None else make_groups(labels, len(table)).among(selected)
     scores = model.factor_scores(table[selected])[k] if len(selected) else np.empty((0, p))
     color = component_colors(model.n_components)[k]
     if p == 1:
+        if factors is not None or labels is not None:
+            given = "labels" if factors is None else "factors"
+            raise ValueError(
+                f"{given} cannot be used: component {k} has one factor; choose another, or leave out {given}"
+            )
         ax = axes_for(ax)
         _draw_scores_of_one(ax, scores[:, 0], color)
     else:
-        first, second = (check_whole_number("factors", factor, at_least=0, at_most=p - 1) for factor in factors)
-        ax = axes_for(ax)
-        _draw_scores_of_two(ax, scores[:, [first, second]], None if marks is None else marks[selected], color)
+        first, second = _check_factors((0, 1) if factors is None else factors, p)
+        ax = axes_for(ax, n_entries=0 if groups is None else len(groups.names))
+        colors = [color] if groups is None else groups.row_colors
+        _draw_scores_of_two(ax, scores[:, [first, second]], colors)
+        legend_beside(ax, groups)
         ax.set_xlabel(f"factor {first}")
         ax.set_ylabel(f"factor {second}")
     ax.set_title(f"component {k}: {len(selected)} rows", fontsize="medium")
     return ax
+
+
+def _check_factors(factors: Any, p: int) -> tuple[int, int]:
+    """Two of p factors."""
+    if isinstance(factors, str) or not isinstance(factors, Iterable):
+        raise TypeError(f"factors must be two numbers of factors, got {factors!r}")
+    numbers = [check_whole_number("factors", factor, at_least=0, at_most=p - 1) for factor in factors]
+    if len(numbers) != 2:
+        raise ValueError(f"factors must be two numbers of factors, got {len(numbers)}")
+    return numbers[0], numbers[1]
 
 
 def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color) -> None:
@@ -339,13 +356,9 @@ def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color) -> None:
     ax.set_ylabel("density")
 
 
-def _draw_scores_of_two(ax: Axes, scores: FloatArray, labels: NDArray[Any] | None, color: Color) -> None:
-    if labels is None:
-        ax.scatter(*scores.T, color=[color], **dots(len(scores)))
-    else:
-        kinds = np.unique(labels)
-        _scatter(ax, scores, labels, dict(zip(kinds.tolist(), component_colors(len(kinds)), strict=True)), named=True)
-        legend_beside(ax)
+def _draw_scores_of_two(ax: Axes, scores: FloatArray, colors: Sequence[Color]) -> None:
+    # In the order of the rows, so that no colour lies over all others.
+    ax.scatter(*scores.T, color=colors, **dots(len(scores)))
     angles = np.linspace(0, 2 * np.pi, _POINTS)
     for deviations in DEVIATIONS:
         ax.plot(deviations * np.cos(angles), deviations * np.sin(angles), color="0.4", linewidth=0.9, linestyle="--")
@@ -379,6 +392,7 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     >>> ax.get_ylabel()
     'responsibility'
     """
+    check_model(model)
     table = check_rows(model, X)
     proba = model.predict_proba(table[drawn_rows(len(table))])
     found = proba.argmax(axis=1)

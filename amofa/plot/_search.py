@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.plot._axes import axes_for, legend_above, pyplot, whole_ticks
+from amofa.plot._axes import axes_for, legend_above, pyplot, shortened, whole_ticks
 from amofa.plot._rows import clusters
 from amofa.watch import LiveStep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Kind = TypeVar("Kind", bound=Step)
+
 _MARKERS = {"start": "o", "split": "^", "factor": "s", "merge": "v", "remove": "X", "refine": "D", "share": "P"}
 _ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
+# Characters of a label that there is room for in a panel.
+_LABEL_LENGTH = 22
+# How steps with their models are had.
+_COLLECT = "collect them with amofa.fit(X, callback=steps.append)"
 # Panels beside each other, and the size of one in inches.
 _PANELS, _PANEL_SIZE = 4, (3.2, 2.7)
 
@@ -39,7 +45,7 @@ def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | N
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If there are no steps.
 
     Examples
@@ -82,7 +88,7 @@ def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axe
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If there are no steps.
 
     Examples
@@ -100,10 +106,22 @@ def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axe
 
 
 def _steps(search: MixtureOfFactorAnalyzers | Sequence[Step]) -> tuple[Step, ...]:
-    steps = search.history if isinstance(search, MixtureOfFactorAnalyzers) else tuple(search)
+    if isinstance(search, MixtureOfFactorAnalyzers):
+        steps = search.history
+    else:
+        steps = _check_steps("search", search, Step, "a fitted model, or steps of a search")
     if not steps:
         raise ValueError("there are no steps of a search; only a model that amofa.fit has searched for has a history")
     return steps
+
+
+def _check_steps(name: str, steps: Any, kind: type[Kind], wanted: str) -> tuple[Kind, ...]:
+    """Steps of one kind."""
+    entries = tuple(steps) if isinstance(steps, Iterable) else (steps,)
+    strange = [type(entry).__name__ for entry in entries if not isinstance(entry, kind)]
+    if strange or not isinstance(steps, Iterable):
+        raise TypeError(f"{name} must be {wanted}; got {strange[0] if strange else type(steps).__name__}")
+    return entries
 
 
 def _draw_steps(ax: Axes, steps: Sequence[Step], values: NDArray[np.float64]) -> None:
@@ -152,8 +170,8 @@ def snapshots(
 
     Raises
     ------
-    ValueError
-        If there are no steps, or too few axes.
+    TypeError, ValueError
+        If there are no steps with models, or too few axes.
 
     Examples
     --------
@@ -164,9 +182,10 @@ def snapshots(
     >>> snapshots(steps, X)[1].get_title().partition(":")[0]
     'split'
     """
-    accepted = [step for step in steps if step.accepted]
+    wanted = f"those that a callback was given, with their models; {_COLLECT}"
+    accepted = [step for step in _check_steps("steps", steps, LiveStep, wanted) if step.accepted]
     if not accepted:
-        raise ValueError("there are no steps; collect them with amofa.fit(X, callback=steps.append)")
+        raise ValueError(f"there are no steps; {_COLLECT}")
     panels = _new_panels(len(accepted)) if ax is None else np.array(ax, dtype=object).ravel()
     if len(panels) < len(accepted):
         raise ValueError(f"ax has {len(panels)} axes for {len(accepted)} accepted steps; pass one for each")
@@ -174,9 +193,17 @@ def snapshots(
     for panel, step in zip(panels, accepted, strict=False):
         clusters(step.model, X, columns=columns, ax=panel)
         panel.get_legend().remove()
+        _shorten_labels(panel, of_directions=columns is None and step.model.n_features > 2)
         weight = "bold" if step.cost == lowest else "normal"
         panel.set_title(f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight=weight)
     return panels[: len(accepted)]
+
+
+def _shorten_labels(panel: Axes, *, of_directions: bool) -> None:
+    """Of a direction its number alone, of a long name its beginning: panels are small, and stand side by side."""
+    for i, axis in enumerate((panel.xaxis, panel.yaxis)):
+        text = f"direction {i + 1}" if of_directions else shortened(axis.label.get_text(), _LABEL_LENGTH)
+        axis.set_label_text(text, fontsize="small")
 
 
 def _new_panels(n: int) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import ArrayLike
 from amofa.arguments import check_whole_number
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
-from amofa.plot._axes import axes_for
-from amofa.plot._plane import feature_names
+from amofa.plot._axes import axes_for, plain_text
+from amofa.plot._plane import check_model, feature_names
 from amofa.plot._rows import clusters, density
 from amofa.plot._search import evolution
 
@@ -56,6 +57,7 @@ def loadings(
     >>> ax.images[0].get_array().tolist()
     [[0.6], [0.0]]
     """
+    check_model(model)
     if component is None:
         components = np.flatnonzero(model.n_factors).tolist()
         if not components:
@@ -71,7 +73,7 @@ def loadings(
     image = ax.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     label = "correlation of column and factor" if scaled else "loading"
     ax.figure.colorbar(image, ax=ax, label=label)
-    _name_columns(ax, feature_names(model))
+    _name_columns(ax, [plain_text(name) for name in feature_names(model)])
     _name_factors(ax, components, [int(model.n_factors[k]) for k in components])
     return ax
 
@@ -85,7 +87,7 @@ def _heat(model: MixtureOfFactorAnalyzers, k: int, scaled: bool) -> FloatArray:
     return correlations
 
 
-def _name_columns(ax: Axes, names: tuple[str, ...]) -> None:
+def _name_columns(ax: Axes, names: list[str]) -> None:
     step = -(-len(names) // _MOST_NAMES)
     ax.set_yticks(range(0, len(names), step), names[::step], fontsize="small" if len(names) > 25 else "medium")
 
@@ -122,13 +124,26 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
     -------
     matplotlib.axes.Axes
 
+    Raises
+    ------
+    TypeError
+        If the function that draws has no such option.
+
     Examples
     --------
     >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
     >>> sensible(model).get_ylabel()
     'density'
     """
+    check_model(model)
     draw = suitable(model, with_rows=X is not None)
+    unknown = [name for name in options if name not in signature(draw).parameters]
+    if unknown:
+        without = " without rows" if X is None else ""
+        raise TypeError(
+            f"{unknown[0]} is no option of amofa.plot.{draw.__name__}, which draws this model{without}; "
+            f"{'pass X, or ' if X is None else ''}call the function of amofa.plot that has it"
+        )
     return draw(model, **options) if X is None else draw(model, X, **options)
 
 

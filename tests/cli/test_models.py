@@ -225,3 +225,17 @@ def test_sample(run, mixture):
 def test_samples_without_seed_differ(run):
     assert run("sample", "model.npz", "5") != run("sample", "model.npz", "5")
     assert run("sample", "model.npz", "0", "--labels") == "x0,x1,label\n"
+
+
+def test_columns_of_a_start_are_found_by_their_names(run, refusal, rows):
+    write("rows.csv", "\n".join(["x,y", *(f"{x!r},{y!r}" for x, y in (rows * [1, 100]).tolist()), ""]))
+    write("other.csv", "\n".join(["y,z,x", *(f"{y!r},0,{x!r}" for x, y in (rows * [1, 100]).tolist()), ""]))
+    run("fit", "rows.csv", "-o", "model.npz")
+    run("fit", "rows.csv", "--init", "model.npz", "-o", "again.npz")
+    run("fit", "other.csv", "--init", "model.npz", "-o", "by_name.npz")
+    again, by_name = amofa.load("again.npz"), amofa.load("by_name.npz")
+    assert by_name.feature_names == ("x", "y")
+    np.testing.assert_array_equal(by_name.means, again.means)
+    assert by_name.history == again.history
+    message = refusal("fit", "other.csv", "--columns", "y,x", "--init", "model.npz")
+    assert message.startswith("other.csv has the columns of the model in another order")

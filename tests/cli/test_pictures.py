@@ -65,6 +65,13 @@ def test_options(fitted, drawn):
     assert [text.get_text() for text in legend.get_texts()] == ["big", "small"]
 
 
+@pytest.mark.parametrize("gaps", [["", "low", "", "high"], ["", "2", "", "10"]])
+def test_rows_without_a_label(fitted, drawn, gaps):
+    write("gaps.csv", "\n".join(["width,height,size", *(f"1,2,{label}" for label in gaps), ""]))
+    legend = drawn("gaps.csv", "--labels", "size").get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [*sorted(filter(None, gaps)), "no label"]
+
+
 @pytest.mark.parametrize(("name", "start"), [("out.pdf", b"%PDF"), ("out.svg", b"<?xml")])
 def test_formats(fitted, run, name, start):
     run("plot", "model.npz", "-o", name)
@@ -76,6 +83,7 @@ def test_formats(fitted, run, name, start):
     [
         ("model.npz", "the following arguments are required: -o/--output (see amofa plot --help)"),
         ("model.npz -o out.xyz", "Format 'xyz' is not supported"),
+        ("model.npz -o noext", "noext has no ending that tells the format; add .png, .pdf or .svg"),
         ("model.npz -o -", "- is not a regular file; pictures are written to such files only"),
         ("model.npz -o no/out.png", "no/out.png: there is no folder no"),
         ("model.npz -o model.npz", "model.npz is read and cannot be the output too"),
@@ -95,6 +103,7 @@ def test_formats(fitted, run, name, start):
 def test_refusals(refusal, argv, message):
     assert refusal("plot", *argv.split(" ")).startswith(message)
     assert not Path("out.png").exists()
+    assert not Path("noext.png").exists()
 
 
 @pytest.mark.usefixtures("fitted")

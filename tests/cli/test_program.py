@@ -11,6 +11,7 @@ from cli_helpers import process, strict_json, write
 
 import amofa
 from amofa import cli
+from amofa.watch import Watch
 
 COMMANDS = ("demo", "fit", "describe", "sample", "predict", "score", "impute", "classify", "plot")
 
@@ -184,7 +185,46 @@ def test_interrupt(monkeypatch, capsys):
 
     monkeypatch.setattr("amofa.demo.demonstrate", interrupt)
     assert cli.main(["demo"]) == 130
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "amofa: interrupted\n")
+
+
+def test_interrupt_while_commands_are_imported(monkeypatch, capsys):
+    class Interrupting:
+        def find_spec(self, name, path=None, target=None):
+            if name == "amofa.cli._pictures":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "amofa.cli._pictures", raising=False)
+    monkeypatch.delattr("amofa.cli._pictures", raising=False)
+    monkeypatch.setattr("sys.meta_path", [Interrupting(), *sys.meta_path])
+    assert cli.main(["--version"]) == 130
+    assert capsys.readouterr() == ("", "amofa: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ([], "amofa: interrupted\n"),
+        (["-o", "out.npz"], "amofa: interrupted; the best model so far is in out.npz\n"),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_interrupted_fit(monkeypatch, capsys, rows, folder, output, line):
+    see, seen = Watch.see, []
+
+    def interrupting(watch, *arguments, **options):
+        see(watch, *arguments, **options)
+        seen.append(watch.best)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watch, "see", interrupting)
+    assert cli.main(["fit", "rows.csv", "--columns", "x,y", *output]) == 130
+    assert capsys.readouterr() == ("", line)
+    assert (folder / "out.npz").exists() == bool(output)
+    if output:
+        model = amofa.load("out.npz")
+        assert (model.feature_names, len(model.history)) == (("x", "y"), 3)
 
 
 def test_mistakes_of_the_program_are_not_hidden(monkeypatch):

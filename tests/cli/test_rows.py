@@ -190,6 +190,21 @@ def test_impute_by_the_names_of_the_model(run, iris):
     assert found == amofa.load("model.npz").impute([[4.0, np.nan, 2.0, 1.0]])[0].tolist()
 
 
+def test_impute_from_some_columns(run, refusal, iris):
+    run("fit", "train.csv", "--columns", "a,b,c,d", "-o", "model.npz")
+    write("some.csv", "kind,d,e,a\nx,1,7,4\ny,,8,3\n")
+    lines = run("impute", "model.npz", "some.csv", "--columns", "d,a").splitlines()
+    assert lines[0] == "a,b,c,d"
+    expected = amofa.load("model.npz").impute([[1.0, 4.0], [np.nan, 3.0]], known_columns=["d", "a"])
+    np.testing.assert_array_equal(np.loadtxt(lines[1:], delimiter=","), expected)
+    message = refusal("impute", "model.npz", "some.csv", "--columns", "d,e")
+    assert message.startswith("known_columns has 'e', but the model has no column of that name")
+    np.save("some.npy", np.ones((3, 5)))
+    for columns, n in (("0,1", 2), ("0-4", 5)):
+        message = refusal("impute", "model.npz", "some.npy", "--columns", columns)
+        assert message == f"some.npy has {n} columns, but the model was made for 4"
+
+
 @pytest.mark.usefixtures("files")
 def test_refusals_of_impute(refusal):
     assert refusal("impute", "model.npz", "rows.npy", "--seed", "3") == "--seed is for draws; add --draws"
