@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa.frames import to_array
+from amofa.frames import column_without_numbers, to_array
 from amofa.parameters import FloatArray
 
 # Cells are looked at so many at a time (1 MB as float64).
@@ -82,6 +82,8 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> N
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
+    if hasattr(X, "collect") and not hasattr(X, "__array__"):
+        raise TypeError(f"{name} is a lazy frame; pass {name}.collect()")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked values; {remedy}")
     try:
@@ -89,8 +91,8 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> N
     except ValueError as error:
         raise ValueError(f"{name} is no table ({error}); give all rows the same number of columns") from None
     except TypeError as error:
-        raise TypeError(f"{name} holds values that are not numbers ({error}); encode or drop them") from None
-    table = _as_real(array, name)
+        raise _no_numbers(X, name, error) from None
+    table = _as_real(array, X, name)
     if table.ndim != 2:
         hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
         raise ValueError(
@@ -103,17 +105,32 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> N
     return table
 
 
-def _as_real(table: NDArray[Any], name: str) -> NDArray[Any]:
+def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
+    """The table that was made from X, objects as float64."""
     if table.dtype.kind in "biuf":
         return table
     if table.dtype.kind == "c":
         raise ValueError(f"{name} is complex; pass its real part, or real and imaginary parts as columns")
-    if table.dtype.kind == "O":
-        try:
-            return table.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} holds values that are not numbers ({error}); encode or drop them") from None
-    raise TypeError(f"{name} has dtype {table.dtype}; a table of real numbers is needed: encode or drop other columns")
+    if table.dtype.kind != "O":
+        raise TypeError(
+            f"{name} has dtype {table.dtype}{_culprit(X, ' because of column ')}; a table of real numbers is needed: "
+            "encode or drop other columns"
+        )
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise _no_numbers(X, name, error) from None
+
+
+def _no_numbers(X: ArrayLike, name: str, error: Exception) -> TypeError:
+    where = _culprit(X, " in column ")
+    return TypeError(f"{name} holds values that are not numbers{where} ({error}); encode or drop them")
+
+
+def _culprit(X: ArrayLike, words: str) -> str:
+    """Which column of a frame has no numbers, after some words; nothing where that cannot be said."""
+    column = column_without_numbers(X)
+    return "" if column is None else f"{words}{column!r}"
 
 
 def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing: bool = False) -> bool:

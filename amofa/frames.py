@@ -84,6 +84,41 @@ def to_array(X: ArrayLike) -> NDArray[Any]:
     return np.stack([_values(column) for column in columns], axis=1)
 
 
+def column_without_numbers(X: Any) -> str | None:
+    """The name of the first column of a frame that no numbers can be made from.
+
+    Parameters
+    ----------
+    X : object
+        What `to_array` takes.
+
+    Returns
+    -------
+    str or None
+        None for what is no frame of pandas, polars or pyarrow with names, and where all columns hold numbers.
+
+    Examples
+    --------
+    >>> column_without_numbers([["a", 1.0]]) is None
+    True
+    """
+    names = column_names(X) or ()
+    if hasattr(X, "get_columns"):
+        columns = X.get_columns()
+    elif hasattr(X, "iloc"):
+        columns = (X.iloc[:, j] for j in range(len(names)))
+    else:
+        columns = X.itercolumns() if hasattr(X, "itercolumns") else ()
+    return next((n for n, column in zip(names, columns, strict=False) if not _holds_numbers(column)), None)
+
+
+def _holds_numbers(column: Any) -> bool:
+    try:
+        return _values(column).dtype.kind in "biuf"
+    except TypeError:
+        return False
+
+
 def _columns(X: Any) -> list[Any]:
     """Columns of a frame that as a whole would become something else than what they are by themselves."""
     # polars makes numbers of dates where another column has numbers.

@@ -12,7 +12,7 @@ from reference import random_mixture
 
 import amofa
 from amofa.door import check_incomplete_table, check_table
-from amofa.frames import check_same_names, column_names, column_positions, to_array
+from amofa.frames import check_same_names, column_names, column_positions, column_without_numbers, to_array
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 NAN = np.nan
@@ -89,8 +89,35 @@ def test_missing_values_are_nan(make):
 @pytest.mark.parametrize("column", [["x", "y"], [datetime.datetime(2020, 1, 1)] * 2, ["x", None]])
 def test_frames_of_no_numbers_are_refused(column, make):
     for columns in ({"a": column, "b": [1.0, 2.0]}, {"a": column}, {"b": [1, None], "a": column}):
-        with pytest.raises(TypeError, match=r"^X (holds values that are not numbers|has dtype)"):
+        with pytest.raises(TypeError, match=r"^X (holds values that are not numbers|has dtype)") as caught:
             check_incomplete_table(make(columns))
+        assert ("column 'a'" in str(caught.value)) == (make is not OtherFrame)
+
+
+def test_only_frames_have_columns_to_name():
+    for X in ([["x", 1.0]], np.array([["x", 1.0]], dtype=object), np.array([["x"]])):
+        with pytest.raises(TypeError) as caught:
+            check_table(X)
+        assert "column '" not in str(caught.value)
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_a_column_without_numbers(make):
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
+    of_numbers = {"a": [1.5, None], "b": [True, False], "c": [3, 4]}
+    assert column_without_numbers(make(of_numbers)) is None
+    expected = None if make is OtherFrame else "d"
+    for column in (days, ["x", "y"]):
+        assert column_without_numbers(make({**of_numbers, "d": column, "e": ["x", "y"]})) == expected
+        assert column_without_numbers(make({"d": column})) == expected
+
+
+def test_lazy_frames_are_to_be_collected():
+    lazy = polars_frame({"a": [1.0, 2.0]}).lazy()
+    for call in (check_table, amofa.fit):
+        with pytest.raises(TypeError, match=r"^X is a lazy frame; pass X\.collect\(\)"):
+            call(lazy)
+    assert check_table(lazy.collect()).shape == (2, 1)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i2"])
