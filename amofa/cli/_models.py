@@ -18,6 +18,7 @@ from amofa.cli._options import (
     add_table,
     add_weights,
     one_or_list,
+    seed,
 )
 from amofa.cli._output import Interrupted, description, say, say_json
 from amofa.criterion import CRITERIA
@@ -66,7 +67,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, help="of the random rows (default: %(default)s)")
+    parser.add_argument("--seed", type=seed, default=0, help="of the random rows (default: %(default)s)")
     add_json(parser)
 
 
@@ -139,7 +140,7 @@ def _sample(arguments: argparse.Namespace) -> None:
 def _add_sample(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("n", metavar="N", type=int, help="how many rows")
-    parser.add_argument("--seed", type=int, help="for the same rows every time (default: other ones every time)")
+    parser.add_argument("--seed", type=seed, help="for the same rows every time (default: other ones every time)")
     parser.add_argument("--labels", action="store_true", help="add the component of each row")
     add_output(parser)
 

@@ -43,6 +43,13 @@ def one_or_list(kind: Callable[[str], float]) -> Callable[[str], float | list[fl
     return parse
 
 
+def seed(text: str) -> int:
+    """Of random numbers."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    return int(text)
+
+
 def column_list(text: str) -> list[str]:
     """Columns with commas between them; quotes around names with commas."""
     try:

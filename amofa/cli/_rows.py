@@ -21,6 +21,7 @@ from amofa.cli._options import (
     add_table,
     add_table_options,
     add_weights,
+    seed,
 )
 from amofa.cli._output import say, say_json
 from amofa.io import load
@@ -146,7 +147,7 @@ def _add_impute(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--draws", action="store_true", help="draws from their conditional distribution, not conditional means"
     )
-    parser.add_argument("--seed", type=int, help="for the same draws every time (default: other ones every time)")
+    parser.add_argument("--seed", type=seed, help="for the same draws every time (default: other ones every time)")
     add_output(parser)
 
 

@@ -110,10 +110,10 @@ def test_version(capsys):
         ("describe .", ".: Is a directory"),
         ("sample model.npz", "the following arguments are required: N (see amofa sample --help)"),
         ("sample model.npz x", "argument N: invalid int value: 'x'"),
-        ("sample model.npz 3 --seed -1", "expected non-negative integer"),
+        ("sample model.npz 3 --seed -1", "argument --seed: '-1' is not a whole number, 0 or more"),
         ("sample model.npz 3 -o no/out.csv", "no/out.csv: there is no folder no"),
-        ("demo --seed x", "argument --seed: invalid int value: 'x'"),
-        ("demo --seed -1", "expected non-negative integer"),
+        ("demo --seed x", "argument --seed: 'x' is not a whole number, 0 or more"),
+        ("demo --seed -1", "argument --seed: '-1' is not a whole number, 0 or more"),
     ],
 )
 @pytest.mark.usefixtures("files")
