@@ -148,8 +148,10 @@ def test_factors_alone_are_found_as_well(rng, d, p):
         cost = Solver(d).solve(*given, 30, 1e-12, factors_alone=alone)
         results.append((cost, psi, loadings.T @ loadings, spectra[0, :p]))
         assert np.isfinite(spectra).all()
+    assert results[1][0] == pytest.approx(results[0][0], rel=1e-11)
+    # Where a minimum lies is known to the square root of how well its depth is.
     for whole, alone in zip(*results, strict=True):
-        np.testing.assert_allclose(alone, whole, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(alone, whole, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("d", "factors"), SHAPES)
