@@ -30,4 +30,7 @@ cdef void accumulate_rows(
 cdef void accumulate_scatter_rows(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
     const Prepared *mixture, Scratch *scratch, Scatter *sums) noexcept nogil
+cdef void set_moments(
+    Py_ssize_t d, double count, const double *old_mean, const double *first, const double *scatter, double *mean,
+    double *covariance) noexcept nogil
 cdef int check_statistics(const Prepared *mixture, const double[::1] statistics) except -1

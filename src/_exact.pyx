@@ -11,7 +11,7 @@ from amofa._newton cimport log_cosh, set_loadings
 from amofa._posterior cimport (
     Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
     view_parameters, view_scratch)
-from amofa._statistics cimport Scatter, accumulate_scatter_rows
+from amofa._statistics cimport Scatter, accumulate_scatter_rows, set_moments
 
 # How the uniquenesses are tied, as `amofa.analyser.NOISE` numbers it.
 cdef enum:
@@ -174,22 +174,15 @@ cdef class ExactIteration:
         float
             The smallest soft count.
         """
-        cdef Py_ssize_t d = self.mixture.n_features, i, j, k
-        cdef double inverse, least = INFINITY
-        cdef double *shift
-        cdef double *s
+        cdef Py_ssize_t d = self.mixture.n_features, k
+        cdef double least = INFINITY
+        cdef double *first
+        cdef double *scatter
         with nogil:
             for k in range(self.mixture.n_components):
                 least = min(least, self.counts[k])
-                inverse = 1.0 / self.counts[k] if self.counts[k] > 0.0 else 0.0
-                shift, s = self.sums.first + k * d, self.sums.scatter + k * d * d
-                for i in range(d):
-                    shift[i] *= inverse
-                    for j in range(i + 1):
-                        s[i * d + j] = s[i * d + j] * inverse - shift[i] * shift[j]
-                        s[j * d + i] = s[i * d + j]
-                for i in range(d):
-                    shift[i] += self.mixture.means[k * d + i]
+                first, scatter = self.sums.first + k * d, self.sums.scatter + k * d * d
+                set_moments(d, self.counts[k], self.mixture.means + k * d, first, scatter, first, scatter)
         return least
 
     def log_determinants(self):

@@ -268,3 +268,22 @@ def accumulate_scatter(
             for i in range(d):
                 for j in range(i):
                     scatter[k, j, i] = scatter[k, i, j]
+
+
+cdef void set_moments(
+    Py_ssize_t d, double count, const double *old_mean, const double *first, const double *scatter, double *mean,
+    double *covariance,
+) noexcept nogil:
+    """The new mean, old_mean + m with m = first / count, and the covariance matrix about it, scatter / count - m m'.
+
+    They may take the place of the sums. Without rows the mean stays, and the covariances are 0.
+    """
+    cdef Py_ssize_t i, j
+    cdef double inverse = 1.0 / count if count > 0.0 else 0.0
+    for i in range(d):
+        mean[i] = first[i] * inverse
+        for j in range(i + 1):
+            covariance[i * d + j] = scatter[i * d + j] * inverse - mean[i] * mean[j]
+            covariance[j * d + i] = covariance[i * d + j]
+    for i in range(d):
+        mean[i] += old_mean[i]

@@ -16,7 +16,7 @@ from amofa._posterior cimport (
     Parameters, Prepared, Scratch, block_rows, check_layout, n_parameters_stored, posterior_rows,
     prepare_mixture as prepare_all, prepared_length, scratch_length, view_parameters, view_prepared, view_scratch)
 from amofa._statistics cimport (
-    Scatter, Statistics, accumulate_rows, accumulate_scatter_rows, statistics_length, view_statistics)
+    Scatter, Statistics, accumulate_rows, accumulate_scatter_rows, set_moments, statistics_length, view_statistics)
 
 # Says that an array is a prepared mixture: as a double, a number far below the smallest normal one.
 cdef Py_ssize_t MARK = 0x616d6f66
@@ -339,19 +339,6 @@ cdef int begin_analysis(
     analysis.space = view_space(d, 1, most_factors, -1, work + d * d)
     start_from(&analysis.space, &analysis.problem, uniquenesses)
     return 0
-
-
-cdef void set_moments(
-    Py_ssize_t d, double count, const double *old_mean, const double *first, const double *scatter, double *mean,
-    double *covariance,
-) noexcept nogil:
-    """The new mean, old_mean + m with m = first / n, and the covariance matrix about it, scatter / n - m m'."""
-    cdef Py_ssize_t i, j
-    for i in range(d):
-        mean[i] = old_mean[i] + first[i] / count
-        for j in range(i + 1):
-            covariance[i * d + j] = scatter[i * d + j] / count - (first[i] / count) * (first[j] / count)
-            covariance[j * d + i] = covariance[i * d + j]
 
 
 cdef bint end_analysis(
