@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from numbers import Integral, Real
 from typing import Any
 
@@ -51,6 +52,16 @@ def check_not_negative(name: str, value: Any) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value}")
     return number
+
+
+def check_path(name: str, value: Any) -> str:
+    try:
+        path = os.fspath(value)
+    except TypeError:
+        path = None
+    if not isinstance(path, str):
+        raise TypeError(f"{name} must be a path, got {value!r}")
+    return path
 
 
 def check_noise_floor(noise_floor: Any, d: int) -> float | FloatArray:

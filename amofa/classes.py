@@ -151,7 +151,8 @@ def fit_classes(
         Maps over the fits; it may do so in several processes.
     criterion : str, default "aic"
     **options
-        Of `amofa.fit`; all but `n_factors` of the mixtures alone where they fix numbers.
+        Of `amofa.fit`, but `checkpoint`; all but `n_factors` of the mixtures alone where they fix numbers. `max_time` is
+        that of each fit.
 
     Returns
     -------
@@ -182,6 +183,8 @@ def fit_classes(
     >>> np.exp(classes.log_posteriors([[0, 0]])).round(3)
     array([[1., 0.]])
     """
+    if "checkpoint" in options:
+        raise TypeError("checkpoint is of a single fit, but here are several for each class; leave it out")
     rows = _Rows.of(check_table(X), y, sample_weight)
     floor = check_noise_floor(noise_floor, rows.X.shape[1])
     log_priors = np.log(_check_priors(priors, rows.counts()))
@@ -393,6 +396,9 @@ def _warn_of_fits(fits: Sequence[ClassFit], n_components: int | None) -> None:
             names = ", ".join(map(str, of[:10])) + (", ..." if len(of) > 10 else "")
             warn_caller(f"{what}: classes {names}")
 
-    warn([c for c, f in enumerate(fits) if not f.mixture.converged], "EM did not converge; allow more by max_iter")
+    warn(
+        [c for c, f in enumerate(fits) if not f.mixture.converged],
+        "the fit did not converge; allow more by max_iter or max_time",
+    )
     short = [c for c, f in enumerate(fits) if n_components is not None and f.mixture.n_components < n_components]
     warn(short, f"fewer than {n_components} components can be told apart")

@@ -8,6 +8,7 @@ import numpy as np
 
 from amofa import _factor
 from amofa._em import Iteration
+from amofa.clock import check_time
 from amofa.criterion import Criterion
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 from amofa.samples import Samples
@@ -84,6 +85,7 @@ def expectation_maximization(samples: Samples, start: Parameters, settings: Sett
     tolerance = settings.tol * samples.total_weight
     previous = np.inf
     for iteration in range(1, settings.max_iter + 1):
+        check_time()
         cost = state.expect()
         if cost < best_cost:
             if best.n_factors != state.parameters.n_factors:

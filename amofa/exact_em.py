@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from amofa._analyser import Solver
 from amofa._exact import ExactIteration
 from amofa.analyser import NOISE, Covariance, FactorChoice, Prior, Spread
+from amofa.clock import check_time
 from amofa.criterion import Pricing
+from amofa.journal import Recalled
 from amofa.panel import Panel, means_and_panels, solve_panels
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.samples import Samples
@@ -205,6 +207,7 @@ class WidePass:
         updated.weights[:] = self.counts / total
         updated.means[alive] = self.means[alive]
         for group in groups:
+            check_time()
             panels, counts = [spreads[k] for k in group], [float(self.counts[k]) for k in group]
             n_factors = [old.n_factors[k] for k in group]
             if self.problem.noise == "isotropic":
@@ -248,6 +251,7 @@ def chosen(state: AnyPass) -> Parameters:
         spreads = state.spreads_apart() if apart else state.spreads()
 
         def component(k: int) -> Component:
+            check_time()
             old, count = parameters.component(k), float(state.counts[k])
             if count < LEAST_ROWS:
                 return old
@@ -323,6 +327,7 @@ def exact_em(
     # While numbers of factors stay the price hardly changes.
     beyond: float | None = None
     for iteration in range(max_iter):
+        check_time()
         penalised = state.expect()
         if problem.annihilates and state.least_count < LEAST_ROWS and state.parameters.n_components > 1:
             state = make_pass(samples, state.parameters.without(int(np.argmin(state.counts))), problem, solver)
@@ -360,3 +365,10 @@ def _gain_left(gain: float, earlier: float) -> float:
         return math.inf
     rate = min(max(gain / earlier, 0.0), _SLOWEST_RATE) if earlier > 0 else 0.0
     return gain * max(rate / (1.0 - rate), 0.5) if gain > 0 else 0.0
+
+
+def solution_again(outcome: Recalled, samples: Samples, problem: Problem, solver: Solver | None) -> Solution:
+    """A solution from a journal, with its moments; one E-step."""
+    state = make_pass(samples, outcome.parameters, problem, solver)
+    found = solution(state, state.expect(), outcome.n_iter, outcome.converged)
+    return replace(found, log_likelihood=outcome.log_likelihood, cost=outcome.cost)

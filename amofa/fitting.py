@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa.analyser import NOISE, FactorChoice, Prior
+from amofa.analyser import FactorChoice, Prior
 from amofa.arguments import (
     DEFAULT_FLOOR,
     check_choice,
-    check_factor_sequence,
     check_noise_floor,
-    check_not_negative,
+    check_path,
     check_positive,
     check_variances,
     check_whole_number,
 )
+from amofa.checkpoint import journal_in, settings_of
+from amofa.clock import OutOfTime, time_limit
 from amofa.coordinates import Standardized, floor_variances, resolution_variances
 from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
 from amofa.door import check_table, check_weights
@@ -30,9 +31,11 @@ from amofa.exact_em import Problem, Solution
 from amofa.frames import column_names
 from amofa.history import Step
 from amofa.initial import LabelledRows, analysers_of_groups, check_init, moments_of_groups, parameters_of_model
+from amofa.journal import Outcome
 from amofa.limits import REFINEMENT, Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.moves import with_tied_noise
+from amofa.options import EVIDENCE, Options, check_limits, check_options
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.progress import progress_line
 from amofa.repeats import merge_repeats
@@ -43,24 +46,19 @@ from amofa.results import (
     warn_of_interrupt,
     warn_of_no_convergence,
     warn_of_shortfall,
+    warn_of_time,
     with_canonical_factors,
 )
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread, use_threads
-from amofa.watch import Callback, FitInterrupted, Outcome, SearchStopped, Watch
+from amofa.watch import Callback, FitInterrupted, SearchStopped, Watch
 
-SEARCHES = ("thorough", "paper")
-# The criterion of "thorough" that the paper's search does not have: it depends on more than numbers of parameters.
-EVIDENCE = "evidence"
-NOISES = (*NOISE, "auto")
 # What to do about missing cells, which models can take, but fits cannot.
 _REMEDY = (
     "missing cells cannot be fitted yet: fit the rows without, X[numpy.isfinite(X).all(axis=1)]; the model then takes "
     "rows with NaN, and its impute(X) fills them in"
 )
-# Rows that the prior of a uniqueness is worth. It has a variance from here on.
-_PRIOR_ROWS = 4.0
 
 
 def fit(
@@ -83,6 +81,8 @@ def fit(
     callback: Callback | None = None,
     progress: bool = False,
     on_interrupt: str = "raise",
+    max_time: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     n_threads: int | None = None,
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
@@ -148,6 +148,14 @@ def fit(
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does, from the first model on: "raise" raises `FitInterrupted`, a KeyboardInterrupt
         with the best model so far as its ``model``; "return" returns this model, with a warning.
+    max_time : float, optional
+        Seconds after which the search stops, with the best model so far as the result, and a warning. It is looked at
+        before each EM iteration, and the first model is always fitted: docs/long_fits.md says how late it may be.
+    checkpoint : str or PathLike, optional
+        A file to which everything that the search has come to is added, at the end of each of its steps at the latest,
+        with the best model so far, which `amofa.load` reads. The same call with the same file, after whatever has
+        cut the first one off, goes on from there and ends with the same model; one that had ended gives its model
+        again. The file is kept. While it cannot be written, as on a full disk, the fit goes on, with a warning.
     n_threads : int, optional
         How many threads may share the work, where there is enough of it; the model is the same for any number. Where
         not given, one for each core that the process may use, and not more than OMP_NUM_THREADS in the environment;
@@ -160,9 +168,12 @@ def fit(
     Raises
     ------
     TypeError, ValueError
-        If an argument cannot be used; the message names it and what to do.
+        If an argument cannot be used; the message names it and what to do. `checkpoint` cannot if it is the file of a
+        fit of other rows or options, or none of a fit at all; that is left as it is.
     ImportError
         If progress is wanted and rich is not installed.
+    OSError
+        If the checkpoint cannot be opened, or another fit is writing to it.
     FitInterrupted
         See `on_interrupt`.
 
@@ -171,7 +182,8 @@ def fit(
     AmofaWarning
         If columns are constant (they are modelled apart, with the uniqueness `noise_floor` times the mean variance of
         the other columns, and change no decision), if EM of the chosen model did not converge, if fewer components
-        than asked for can be told apart, or if the fit was interrupted.
+        than asked for can be told apart, if the fit was interrupted or out of time, or if a checkpoint could not be
+        written.
 
     References
     ----------
@@ -192,37 +204,51 @@ def fit(
     names = column_names(X)
     table = check_table(X, remedy=_REMEDY)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
-    limits = _limits(table.shape[1], n_components, n_factors, max_components, max_factors)
+    limits = check_limits(table.shape[1], n_components, n_factors, max_components, max_factors)
     initial = check_init(init, table, names, weights)
-    options = _options(search, criterion, noise, prior_rows, tol, max_iter, on_interrupt)
+    options = check_options(search, criterion, noise, prior_rows, tol, max_iter)
     if not (callback is None or callable(callback)):
         raise TypeError(f"callback must be a function of a step, got {callback!r}")
     if not isinstance(progress, bool | np.bool_):
         raise TypeError(f"progress must be True or False, got {progress!r}")
+    check_choice("on_interrupt", on_interrupt, ("raise", "return"))
     floor = None if noise_floor is None else check_noise_floor(noise_floor, table.shape[1])
     scale = None if prior_scale is None else check_variances("prior_scale", prior_scale, table.shape[1])
-
+    seconds = None if max_time is None else check_positive("max_time", max_time)
+    path = None if checkpoint is None else check_path("checkpoint", checkpoint)
     if n_threads is not None:
         n_threads = check_whole_number("n_threads", n_threads, at_least=1)
 
+    def settings() -> dict[str, str]:
+        variances = {"noise_floor": floor, "prior_scale": scale}
+        return settings_of(table, weights, options, limits, variances, initial)
+
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
-    with single_blas_thread(), use_threads(n_threads), np.errstate(under="ignore"):
+    with (
+        single_blas_thread(),
+        use_threads(n_threads),
+        np.errstate(under="ignore"),
+        time_limit(seconds) as clock,
+        journal_in(path, settings) as journal,
+    ):
         rows = Standardized.of(*merge_repeats(table, weights))
         warn_of_constant_columns(rows.coordinates.constant)
         task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
-        watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model)
+        watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model, task.conclude, clock, journal)
         try:
             with progress_line(progress) as watch.show:
                 found = task.search(watch)
             model = task.conclude(found, watch.history)
-        except SearchStopped:
-            assert watch.best is not None
-            return task.conclude(watch.best, watch.history)
+            journal.end(model)
+        except (SearchStopped, OutOfTime) as stop:
+            if isinstance(stop, OutOfTime):
+                warn_of_time(seconds)
+            return task.conclude(watch.best_so_far(), watch.history)
         except KeyboardInterrupt as interrupt:
             if watch.best is None:
                 raise
-            best = task.conclude(watch.best, watch.history)
-            if options.on_interrupt == "raise":
+            best = task.conclude(watch.best_so_far(), watch.history)
+            if on_interrupt == "raise":
                 raise FitInterrupted(best) from interrupt
             warn_of_interrupt()
             return best
@@ -231,75 +257,11 @@ def fit(
         return model
 
 
-# ---- arguments -------------------------------------------------------------------------------------------------------
-
-
-def _limits(
-    d: int,
-    n_components: int | None,
-    n_factors: int | Sequence[int] | None,
-    max_components: int | None,
-    max_factors: int | None,
-) -> Limits:
-    if n_components is not None:
-        n_components = check_whole_number("n_components", n_components, at_least=1)
-    factors: int | tuple[int, ...] | None
-    if n_factors is None or isinstance(n_factors, Integral):
-        factors = None if n_factors is None else check_whole_number("n_factors", n_factors, at_least=0, at_most=d)
-    else:
-        factors = check_factor_sequence(n_factors, d, n_components)
-        n_components = len(factors)
-    if max_components is not None:
-        max_components = check_whole_number("max_components", max_components, at_least=n_components or 1)
-    if max_factors is not None:
-        given = factors if isinstance(factors, int) else max(factors or (0,))
-        max_factors = check_whole_number("max_factors", max_factors, at_least=given)
-    return Limits(n_components, factors, max_components, max_factors)
-
-
-@dataclass(frozen=True)
-class _Options:
-    """What kind of search, checked."""
-
-    search: str
-    criterion: str
-    noise: str
-    prior_rows: float
-    tol: float
-    max_iter: int
-    on_interrupt: str
-
-
-def _options(
-    search: Any, criterion: Any, noise: Any, prior_rows: Any, tol: Any, max_iter: Any, on_interrupt: Any
-) -> _Options:
-    search = check_choice("search", search, SEARCHES)
-    paper = search == "paper"
-    noise = check_choice("noise", ("component" if paper else "auto") if noise is None else noise, NOISES)
-    if paper:
-        if noise != "component":
-            raise ValueError(f"noise={noise!r} needs search='thorough'; the paper's has noise='component' alone")
-        if criterion == EVIDENCE:
-            raise ValueError("criterion='evidence' needs search='thorough'; the paper's search has criterion='mml'")
-        if prior_rows is not None:
-            raise ValueError("prior_rows needs search='thorough'; the paper's search has no prior")
-    default, known = ("mml", tuple(CRITERIA)) if paper else (EVIDENCE, (EVIDENCE, *CRITERIA))
-    return _Options(
-        search,
-        check_choice("criterion", default if criterion is None else criterion, known),
-        noise,
-        _PRIOR_ROWS if prior_rows is None else check_not_negative("prior_rows", prior_rows),
-        check_positive("tol", tol),
-        check_whole_number("max_iter", max_iter, at_least=1),
-        check_choice("on_interrupt", on_interrupt, ("raise", "return")),
-    )
-
-
 # ---- the search's surroundings ---------------------------------------------------------------------------------------
 
 
 def _floor_and_prior(
-    rows: Standardized, options: _Options, floor: float | FloatArray | None, scale: FloatArray | None
+    rows: Standardized, options: Options, floor: float | FloatArray | None, scale: FloatArray | None
 ) -> tuple[FloatArray, Prior]:
     """Smallest uniquenesses in the columns' own units, (d,), and the prior in the coordinates of the search."""
     coordinates = rows.coordinates
@@ -320,7 +282,7 @@ class _Task:
     Attributes
     ----------
     rows : Standardized
-    options : _Options
+    options : Options
     limits : Limits
     floor : (d,) float64
         Smallest uniquenesses, in the caller's units.
@@ -333,7 +295,7 @@ class _Task:
     """
 
     rows: Standardized
-    options: _Options
+    options: Options
     limits: Limits
     floor: FloatArray
     prior: Prior

@@ -157,7 +157,7 @@ class FrozenMixture:
 
     @property
     def converged(self) -> bool:
-        """Whether a fit met its tolerance; False for a model made from arrays."""
+        """Whether a search ended by itself and met its tolerance; False for a model made from arrays."""
         return self._report is not None and self._report.converged
 
     @property

@@ -60,7 +60,7 @@ class FitReport:
     n_samples : float
         Sum of the row weights.
     converged : bool
-        Whether the last EM of the chosen model met its tolerance.
+        Whether the search ended by itself and the last EM of the chosen model met its tolerance.
     at_floor : (K, d) bool
         Uniquenesses that were held at their floor.
     history : tuple of Step

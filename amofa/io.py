@@ -8,6 +8,7 @@ import shutil
 import uuid
 import zipfile
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from amofa.frames import check_feature_names
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.records import BEST, has_records, read, whole_records
 from amofa.validation import parameters_from_arrays
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
@@ -123,6 +125,7 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     Parameters
     ----------
     path : str or PathLike
+        Of a checkpoint of `fit`, too: its model is the best that the fit had found.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     """
     with open(Path(path), "rb") as file:
         try:
-            arrays = _read_arrays(file)
+            arrays = _read_arrays(_best_model(file) if has_records(file) else file)
         # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
             raise ValueError(f"{path} is not a model file of amofa, or is damaged ({error})") from error
@@ -155,6 +158,21 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
         return _from_arrays(arrays)
     except ValueError as error:
         raise ValueError(f"{path} does not hold a model that amofa can read: {error}") from error
+
+
+def model_to_bytes(model: MixtureOfFactorAnalyzers) -> bytes:
+    """The same bytes that `save` writes to a file."""
+    content = BytesIO()
+    np.savez(content, **_to_arrays(model))
+    return content.getvalue()
+
+
+def _best_model(file: BinaryIO) -> BinaryIO:
+    """The last model in a checkpoint, as a file."""
+    best = next((record for record in reversed(list(whole_records(file))) if record.tag == BEST), None)
+    if best is None:
+        raise ValueError("a checkpoint in which there is no model yet")
+    return BytesIO(read(file, best))
 
 
 def _read_arrays(file: BinaryIO) -> _Arrays:

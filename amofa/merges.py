@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from amofa.analyser import Spread
+from amofa.clock import check_time
 from amofa.exact_em import Problem, Solution
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
@@ -44,6 +45,7 @@ def merge_candidates(samples: Samples, solution: Solution, problem: Problem) -> 
 
 
 def _merged(a: int, b: int, responsibilities: FloatArray, solution: Solution, problem: Problem) -> MergedPair:
+    check_time()
     counts, means, spreads = solution.counts[[a, b]], solution.means[[a, b]], (solution.spreads[a], solution.spreads[b])
     old = [solution.parameters.component(k) for k in (a, b)]
     count = float(counts.sum())

@@ -159,3 +159,7 @@ def warn_of_shortfall(wanted: int | None, reached: int) -> None:
 
 def warn_of_interrupt() -> None:
     warn_caller("the fit was interrupted; this is the best model so far")
+
+
+def warn_of_time(seconds: float | None) -> None:
+    warn_caller(f"the search had not ended after max_time={seconds:g} s; this is the best model so far")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa.em import Fit, Settings, expectation_maximization
+from amofa.journal import Arrays, pack_outcome, unpack_outcome
 from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Limits
 from amofa.moves import (
     Shape,
@@ -153,7 +154,7 @@ class _Search:
         if best.converged:
             return best
         longer = replace(self.settings, max_iter=REFINEMENT * self.settings.max_iter)
-        refined = expectation_maximization(self.samples, best.parameters, longer)
+        refined = self.em(best.parameters, longer)
         self.record(Proposal("refine", -1, refined, refined.n_iter), accepted=True)
         return refined
 
@@ -184,7 +185,7 @@ class _Search:
 
     def split(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Proposal | None:
         """Component k, with its rows, as two, after EM on all rows; None where they do not hold."""
-        children = split(self.samples.subset(rows), self.current.parameters, k, covariance, self.settings)
+        children = self.children(k, rows, covariance)
         if children is None:
             return None
         fit = self.fit(children.parameters)
@@ -214,7 +215,7 @@ class _Search:
         k = candidates[0]
         start = add_factor(parameters, k, moments.covariances[k], self.settings.floor)
         # More factors raise the likelihood steadily, without the plateaus of a split: hopeless ones are seen early.
-        fit = expectation_maximization(self.samples, start, self.settings, target=self.current.cost)
+        fit = self.em(start, self.settings, target=self.current.cost)
         return Proposal("factor", k, fit, fit.n_iter)
 
     def splittable(self, moments: Shapes, labels: NDArray[np.intp]) -> list[bool]:
@@ -249,7 +250,30 @@ class _Search:
     # -- bookkeeping --
 
     def fit(self, start: Parameters) -> Fit:
-        return expectation_maximization(self.samples, start, self.settings)
+        return self.em(start, self.settings)
+
+    def em(self, start: Parameters, settings: Settings, *, target: float = np.inf) -> Fit:
+        """EM on all rows."""
+
+        def run() -> Fit:
+            return expectation_maximization(self.samples, start, settings, target=target)
+
+        return self.watch.journal.recall("em", start, run, pack_outcome, lambda arrays: Fit(*unpack_outcome(arrays)))
+
+    def children(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Fit | None:
+        """The mixture with component k replaced by those of a local fit, before EM on all rows."""
+        parameters = self.current.parameters
+
+        def run() -> Fit | None:
+            return split(self.samples.subset(rows), parameters, k, covariance, self.settings)
+
+        def pack(found: Fit | None) -> Arrays:
+            return {} if found is None else pack_outcome(found)
+
+        def unpack(arrays: Arrays) -> Fit | None:
+            return Fit(*unpack_outcome(arrays)) if arrays else None
+
+        return self.watch.journal.recall(f"split of component {k}", parameters, run, pack, unpack)
 
     def record(self, proposal: Proposal, *, accepted: bool) -> None:
         fit, n_iter = proposal.fit, proposal.n_iter

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from amofa._analyser import Solver
-from amofa.exact_em import Problem, Solution, exact_em
+from amofa.exact_em import Problem, Solution, exact_em, solution_again
+from amofa.journal import Arrays, pack_outcome, pack_parameters, unpack_outcome, unpack_parameters
 from amofa.limits import REFINEMENT, Limits
 from amofa.merges import MergedPair, merge_candidates
 from amofa.moves import with_tied_noise, without_idle
@@ -128,7 +130,7 @@ class _Search:
 
     def move_on_from(self, init: Parameters) -> None:
         """From a mixture that is given, with as many components as there may be; what it costs as it is bounds all."""
-        given = exact_em(self.samples, init, self.problem, self.solver, 0)
+        given = self.em(init, self.problem, 0)
         self.watch.see("start", -1, given, accepted=True)
         self.settle("start", init)
         while self.current.n_components > self.most():
@@ -232,23 +234,15 @@ class _Search:
             best = choice.best(float(current.counts[k]), current.spreads[k], component.uniquenesses, wanted)
             components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
         start = Parameters.from_components(components)
-        self.current = exact_em(
-            self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at_end=False
-        )
+        self.current = self.em(start, self.problem, self.problem.max_iter, choose_at_end=False)
         self.watch.see("factor", -1, self.current, accepted=True)
 
     def refine(self, rival: Solution | None = None) -> None:
         """EM of the chosen model to a tolerance at which no user sees where it ended; kept if it beats a rival."""
         problem = replace(self.problem, tol=_REFINED * self.problem.tol)
         given = isinstance(self.limits.n_factors, tuple)
-        refined = exact_em(
-            self.samples,
-            self.current.parameters,
-            problem,
-            self.solver,
-            REFINEMENT * problem.max_iter,
-            choose_at_end=not given,
-        )
+        longer = REFINEMENT * problem.max_iter
+        refined = self.em(self.current.parameters, problem, longer, choose_at_end=not given)
         # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
         accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
         accepted = accepted and (rival is None or self.watch.is_better(refined, rival))
@@ -295,8 +289,18 @@ class _Search:
         known = [next((local for local in self.locals if _same(local.component, c)), None) for c in components]
         # The largest first, lest all but one thread wait for it in the end.
         new = [k for k in np.argsort(-self.current.counts, kind="stable").tolist() if known[k] is None]
-        responsibilities = self.sample.responsibilities(self.current.parameters) if new else np.empty((0, 0))
-        splits = in_order(lambda: lambda k: self.local_split(components[k], responsibilities[k]), new)
+        if not new:
+            return [local for local in known if local is not None]
+
+        def look() -> list[_Local]:
+            responsibilities = self.sample.responsibilities(self.current.parameters)
+            return list(in_order(lambda: lambda k: self.local_split(components[k], responsibilities[k]), new))
+
+        def again(arrays: Arrays) -> list[_Local]:
+            return _unpack_locals(arrays, [components[k] for k in new])
+
+        what = f"local splits {self.problem.noise}"
+        splits = self.watch.journal.recall(what, self.current.parameters, look, _pack_locals, again)
         found = dict(zip(new, splits, strict=True))
         return [local or found[k] for k, local in enumerate(known)]
 
@@ -312,9 +316,7 @@ class _Search:
         return local, exact_em(local, one, self.problem, self.solver, 1, choose_at_end=False)
 
     def local_split(self, component: Component, responsibilities: FloatArray) -> _Local:
-        component = component._replace(
-            mean=component.mean.copy(), loadings=component.loadings.copy(), uniquenesses=component.uniquenesses.copy()
-        )
+        component = _own(component)
         found = self.local_whole(component, responsibilities)
         if found is None:
             return _Local(component, -np.inf, None)
@@ -375,9 +377,18 @@ class _Search:
         return self.current.cost - _LEAST_GAIN
 
     def fit(self, start: Parameters, choose_at: Sequence[int] = (), bar: float = np.inf) -> Solution:
-        return exact_em(
-            self.samples, start, self.problem, self.solver, self.problem.max_iter, choose_at=choose_at, bar=bar
-        )
+        return self.em(start, self.problem, self.problem.max_iter, choose_at=choose_at, bar=bar)
+
+    def em(self, start: Parameters, problem: Problem, max_iter: int, **options: Any) -> Solution:
+        """EM on all rows."""
+
+        def run() -> Solution:
+            return exact_em(self.samples, start, problem, self.solver, max_iter, **options)
+
+        def again(arrays: Arrays) -> Solution:
+            return solution_again(unpack_outcome(arrays), self.samples, problem, self.solver)
+
+        return self.watch.journal.recall(f"em {problem.noise}", start, run, pack_outcome, again)
 
 
 def _same(a: Component, b: Component) -> bool:
@@ -386,3 +397,35 @@ def _same(a: Component, b: Component) -> bool:
         return False
     deviation = np.sqrt(a.uniquenesses + (a.loadings**2).sum(axis=0))
     return bool((np.abs(a.mean - b.mean) < _SAME_MEAN * deviation).all())
+
+
+def _own(component: Component) -> Component:
+    """A component that does not hold on to the mixture that it is a view of."""
+    mean, loadings, uniquenesses = component.mean.copy(), component.loadings.copy(), component.uniquenesses.copy()
+    return component._replace(mean=mean, loadings=loadings, uniquenesses=uniquenesses)
+
+
+# ---- local splits in a journal ---------------------------------------------------------------------------------------
+
+
+def _pack_locals(locals_: Sequence[_Local]) -> Arrays:
+    arrays: Arrays = {
+        "gains": np.array([local.gain for local in locals_]),
+        "has_children": np.array([local.children is not None for local in locals_]),
+    }
+    children = [child for local in locals_ for child in local.children or ()]
+    if not children:
+        return arrays
+    parameters = Parameters.from_components(children)
+    # As they are, whatever their sum.
+    parameters.weights[:] = [child.weight for child in children]
+    return {**arrays, **pack_parameters(parameters)}
+
+
+def _unpack_locals(arrays: Arrays, components: Sequence[Component]) -> list[_Local]:
+    gains, has_children = arrays["gains"].tolist(), arrays["has_children"].tolist()
+    children = iter(unpack_parameters(arrays).components() if any(has_children) else ())
+    return [
+        _Local(_own(component), gain, (next(children), next(children)) if has_two else None)
+        for component, gain, has_two in zip(components, gains, has_children, strict=True)
+    ]

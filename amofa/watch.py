@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, Generic, TypeVar
 
+from amofa.clock import Clock
 from amofa.history import Step
+from amofa.journal import Journal, Outcome
 from amofa.limits import Limits
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Parameters
@@ -47,25 +50,6 @@ class LiveStep(Step):
 
 
 Callback = Callable[[LiveStep], object]
-
-
-class Outcome(Protocol):
-    """A mixture that EM ended with: `amofa.em.Fit` or `amofa.exact_em.Solution`."""
-
-    @property
-    def parameters(self) -> Parameters: ...
-
-    @property
-    def log_likelihood(self) -> float: ...
-
-    @property
-    def cost(self) -> float: ...
-
-    @property
-    def n_iter(self) -> int: ...
-
-    @property
-    def converged(self) -> bool: ...
 
 
 class SearchStopped(Exception):  # noqa: N818 - not an error
@@ -117,6 +101,12 @@ class Watch(Generic[Found]):
         Called with each step; what it returns, if true, stops the search.
     model_of : callable, optional
         Makes the caller's model from parameters in the coordinates of the search.
+    conclude : callable, optional
+        Makes it from an outcome and a history, with all that is to be said of it: what the journal keeps.
+    clock : Clock, optional
+        Told when there is a model.
+    journal : Journal, optional
+        Has what an earlier run of the same search came to.
 
     Attributes
     ----------
@@ -133,8 +123,12 @@ class Watch(Generic[Found]):
         limits: Limits,
         callback: Callback | None = None,
         model_of: Callable[[Parameters], MixtureOfFactorAnalyzers] = MixtureOfFactorAnalyzers._from_fit,
+        conclude: Callable[[Any, Sequence[Step]], MixtureOfFactorAnalyzers] | None = None,
+        clock: Clock | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.samples, self.limits, self.callback, self.model_of = samples, limits, callback, model_of
+        self.conclude, self.clock, self.journal = conclude, clock or Clock(), journal or Journal()
         self.show: Callable[[Step], None] | None = None
         self.history: list[Step] = []
         self.best: Found | None = None
@@ -158,14 +152,25 @@ class Watch(Generic[Found]):
             accepted=accepted,
         )
         # The model first: an interrupt may come at any moment, and wants it.
-        if self.best is None or self.is_better(outcome, self.best):
+        improved = self.best is None or self.is_better(outcome, self.best)
+        if improved:
             self.best = outcome
+            self.clock.may_stop = True
         self.history.append(step)
+        if improved and self.conclude is not None:
+            self.journal.keep(partial(self.conclude, self.best_so_far(), self.history))
         _log(step)
         if self.show is not None:
             self.show(step)
         if self.callback is not None and self.callback(self.live(step, outcome.parameters)):
             raise SearchStopped
+
+    def best_so_far(self) -> Found:
+        """The best model of a search that has not ended."""
+        best: Any = self.best
+        assert best is not None
+        found: Found = replace(best, converged=False)
+        return found
 
     def live(self, step: Step, parameters: Parameters) -> LiveStep:
         values = {field.name: getattr(step, field.name) for field in fields(step)}

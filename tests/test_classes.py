@@ -358,7 +358,9 @@ def test_warns_of_what_can_be_mended_alone(rows):
 def test_warns_of_no_convergence(rows, monkeypatch):
     X, y = rows
     monkeypatch.setattr("amofa.thorough.REFINEMENT", 1)
-    with pytest.warns(amofa.AmofaWarning, match="EM did not converge; allow more by max_iter: classes 0, 1, 2$"):
+    with pytest.warns(
+        amofa.AmofaWarning, match="the fit did not converge; allow more by max_iter or max_time: classes 0, 1, 2$"
+    ):
         fit_classes(X, y, max_iter=1, **FIXED)
 
 
@@ -397,3 +399,16 @@ def test_wrong_arguments(rows, name, value, error, message):
     X, y = rows
     with pytest.raises(error, match=message):
         fit_classes(X, **{"y": y, name: value})
+
+
+def test_a_checkpoint_is_of_one_fit(rng, tmp_path):
+    with pytest.raises(TypeError, match="checkpoint is of a single fit"):
+        fit_classes(rng.standard_normal((20, 2)), np.arange(20) % 2, checkpoint=tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
+def test_time_is_that_of_each_fit(rng):
+    x = np.concatenate([rng.normal(m, 1, (60, 2)) for m in (0, 8, 4)])
+    with pytest.warns(amofa.AmofaWarning, match="did not converge; allow more by max_iter or max_time: classes 0, 1$"):
+        classes = fit_classes(x, np.repeat([0, 1], [120, 60]), max_time=1e-9)
+    assert [fit.mixture.n_components for fit in classes.fits] == [1, 1]

@@ -22,9 +22,10 @@ from amofa.cli._options import (
 )
 from amofa.cli._output import Interrupted, description, say, say_json
 from amofa.criterion import CRITERIA
-from amofa.fitting import EVIDENCE, NOISES, SEARCHES, fit
+from amofa.fitting import fit
 from amofa.frames import check_same_names
 from amofa.io import load
+from amofa.options import EVIDENCE, NOISES, SEARCHES
 from amofa.progress import can_be_shown
 from amofa.tables import write_table
 from amofa.watch import FitInterrupted
@@ -54,6 +55,8 @@ _FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "init": (str, "MODEL", "model file to start from, instead of one component"),
     "tol": (float, "NATS", "smallest gain worth going on for, nats per row"),
     "max_iter": (int, "N", "most iterations of one EM run"),
+    "max_time": (float, "SECONDS", "time after which the best model so far is the result"),
+    "checkpoint": (str, "FILE", "file that lets the same command go on where it was cut off"),
     "n_threads": (int, "N", "threads for large tables (default: as many as there are processors for)"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,8 @@ class FitOptions(BaseEstimator):
         callback: Callback | None = None,
         progress: bool = False,
         on_interrupt: str = "raise",
+        max_time: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -58,6 +61,8 @@ class FitOptions(BaseEstimator):
         self.callback = callback
         self.progress = progress
         self.on_interrupt = on_interrupt
+        self.max_time = max_time
+        self.checkpoint = checkpoint
         self.n_threads = n_threads
 
     def _options(self) -> dict[str, Any]:

@@ -57,6 +57,10 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
         Whether a terminal shows how far the search is.
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does.
+    max_time : float, optional
+        Seconds after which the search stops with the best model so far.
+    checkpoint : str or PathLike, optional
+        A file that lets the same fit go on where it was cut off.
     n_threads : int, optional
         Threads of the fit; results do not depend on it.
 

@@ -182,6 +182,20 @@ def test_warnings_are_lines_on_standard_error(capsys, rows):
     assert "did not converge" in err
 
 
+@pytest.mark.usefixtures("files")
+def test_a_fit_in_pieces(run, capsys, rows):
+    arguments = ["fit", "rows.npy", "--checkpoint", "rows.checkpoint", "-o", "out.npz", "--quiet"]
+    assert cli.main([*arguments, "--max-time", "1e-9"]) == 0
+    assert "max_time=1e-09 s; this is the best model so far" in capsys.readouterr().err
+    assert amofa.load("out.npz").n_components == amofa.load("rows.checkpoint").n_components == 1
+    run(*arguments)
+    whole = amofa.fit(rows)
+    assert amofa.load("out.npz").history == amofa.load("rows.checkpoint").history == whole.history
+    np.save("rows.npy", rows[::-1])
+    assert cli.main(arguments) == 2
+    assert "rows.checkpoint is the checkpoint of another fit: X differs" in capsys.readouterr().err
+
+
 def test_warnings_of_others_are_not_hidden(monkeypatch):
     monkeypatch.setattr("amofa.demo.demonstrate", lambda seed: warnings.warn("other", RuntimeWarning, stacklevel=1))
     with pytest.raises(RuntimeWarning, match="other"):

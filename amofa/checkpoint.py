@@ -1,0 +1,225 @@
+"""A fit that can be cut off at any moment: a file of its best model, and of all that it takes to go on."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from hashlib import blake2b
+from io import BytesIO
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._version import __version__
+from amofa.initial import LabelledRows
+from amofa.io import model_to_bytes
+from amofa.journal import Arrays, Journal, Result
+from amofa.limits import Limits
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.options import Options
+from amofa.parameters import FloatArray, Parameters
+from amofa.records import BEST, RecordFile
+from amofa.results import warn_caller
+from amofa.samples import Samples
+
+# Tags of records, beside that of models: which fit it is, and what pieces of its work came to.
+_FIT, _WORK = b"fit.", b"work"
+_QUESTION = "question"
+
+
+@contextmanager
+def journal_in(path: str | None, settings: Callable[[], Mapping[str, str]]) -> Iterator[Journal]:
+    """The journal of a fit, in a file where there is a path.
+
+    Parameters
+    ----------
+    path : str, optional
+    settings : callable
+        Gives what the result of the fit depends on, by the names of the arguments of `fit`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened, or another fit is writing to it.
+    ValueError
+        If it is no checkpoint, or that of a fit with other settings.
+    """
+    if path is None:
+        yield Journal()
+        return
+    file = RecordFile(path)
+    try:
+        yield Checkpoint(path, file, settings())
+    finally:
+        file.close()
+
+
+class Checkpoint(Journal):
+    """A journal in a file, to which every piece of work is added when it is done.
+
+    Parameters
+    ----------
+    path : str
+        What messages call the file.
+    file : RecordFile
+    settings : mapping of str
+        See `journal_in`.
+    """
+
+    def __init__(self, path: str, file: RecordFile, settings: Mapping[str, str]) -> None:
+        self._path, self._file = path, file
+        # While there are answers for it, a search has come to no model that is not in the file.
+        self._has_worked = False
+        self._best: Callable[[], MixtureOfFactorAnalyzers] | None = None
+        # Records that could not be written yet, lest a later one without them be of no use.
+        self._waiting: list[tuple[bytes, bytes]] = []
+        if file.records:
+            self._check(settings)
+        else:
+            file.append(_FIT, json.dumps(dict(settings)).encode())
+        self._recorded = deque(record for record in file.records if record.tag == _WORK)
+        self._kept = next((record.checksum for record in reversed(file.records) if record.tag == BEST), None)
+
+    def _check(self, settings: Mapping[str, str]) -> None:
+        first = self._file.records[0]
+        there = json.loads(self._file.read(first)) if first.tag == _FIT else {}
+        if other := [name for name, value in settings.items() if there.get(name) != value]:
+            raise ValueError(
+                f"{self._path} is the checkpoint of another fit: {', '.join(other)} "
+                f"{'differ' if len(other) > 1 else 'differs'}; delete it or give another path"
+            )
+
+    def recall(
+        self,
+        what: str,
+        about: Parameters,
+        work: Callable[[], Result],
+        to_arrays: Callable[[Result], Arrays],
+        from_arrays: Callable[[Arrays], Result],
+    ) -> Result:
+        question = _question(what, about)
+        if self._recorded:
+            record = self._recorded.popleft()
+            arrays = _from_bytes(self._file.read(record))
+            if arrays.pop(_QUESTION) == question:
+                return from_arrays(arrays)
+            # As on another processor, whose sums differ in their last bits: the search has come another way.
+            self._recorded.clear()
+            self._file.drop_from(record)
+        # Nearly: it may have been cut off between an answer and the model.
+        self._write_best()
+        self._has_worked = True
+        result = work()
+        self._append(_WORK, _to_bytes({_QUESTION: np.asarray(question), **to_arrays(result)}))
+        return result
+
+    def keep(self, make_model: Callable[[], MixtureOfFactorAnalyzers]) -> None:
+        self._best = make_model
+        if self._has_worked:
+            self._write_best()
+
+    def end(self, model: MixtureOfFactorAnalyzers) -> None:
+        self._best = lambda: model
+        self._write_best()
+
+    def _write_best(self) -> None:
+        """Put the best model into the file, if it is not there yet."""
+        if self._best is None:
+            return
+        content = model_to_bytes(self._best())
+        self._best = None
+        if (checksum := crc32(content)) != self._kept:
+            self._append(BEST, content)
+            self._kept = checksum
+
+    def _append(self, tag: bytes, content: bytes) -> None:
+        had_failed = bool(self._waiting)
+        self._waiting.append((tag, content))
+        try:
+            while self._waiting:
+                self._file.append(*self._waiting[0])
+                del self._waiting[0]
+        except OSError as error:
+            if not had_failed:
+                warn_caller(
+                    f"the checkpoint {self._path} could not be written ({error.strerror}); "
+                    "the fit goes on, and tries again after the next step"
+                )
+
+
+# ---- bytes -----------------------------------------------------------------------------------------------------------
+
+
+def _question(what: str, about: Parameters) -> str:
+    """Says what a piece of work was, so that no other one is taken for it."""
+    return _digest(what.encode(), repr(about.n_factors).encode(), about.buffer)
+
+
+def _digest(*contents: Any) -> str:
+    total = blake2b(digest_size=16)
+    for content in contents:
+        total.update(content)
+    return total.hexdigest()
+
+
+def _to_bytes(arrays: Arrays) -> bytes:
+    file = BytesIO()
+    values: dict[str, Any] = dict(arrays)
+    np.savez(file, **values)
+    return file.getvalue()
+
+
+def _from_bytes(content: bytes) -> dict[str, NDArray[Any]]:
+    with np.load(BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+# ---- what a fit depends on -------------------------------------------------------------------------------------------
+
+
+def settings_of(
+    table: NDArray[Any],
+    weights: FloatArray | None,
+    options: Options,
+    limits: Limits,
+    variances: Mapping[str, float | FloatArray | None],
+    init: MixtureOfFactorAnalyzers | LabelledRows | None,
+) -> dict[str, str]:
+    """All that the result of a fit depends on, by the names of the arguments of `fit`, and the version of amofa.
+
+    Parameters
+    ----------
+    table : (n, d) ndarray
+    weights : (n,) float64, optional
+    options : Options
+    limits : Limits
+    variances : mapping
+        Arguments that are one number or one for each column.
+    init : MixtureOfFactorAnalyzers or LabelledRows, optional
+    """
+    chunks = (x for x, _ in Samples(table).chunks())
+    return {
+        "amofa's version": __version__,
+        "X": _digest(repr(table.shape).encode(), *chunks),
+        "sample_weight": _digest_of_values(weights),
+        **{name: repr(value) for name, value in (asdict(options) | asdict(limits)).items()},
+        **{name: _digest_of_values(values) for name, values in variances.items()},
+        "init": _digest_of_init(init),
+    }
+
+
+def _digest_of_values(values: float | FloatArray | None) -> str:
+    return "None" if values is None else _digest(np.ascontiguousarray(values, dtype=np.float64))
+
+
+def _digest_of_init(init: MixtureOfFactorAnalyzers | LabelledRows | None) -> str:
+    if init is None:
+        return "None"
+    if isinstance(init, LabelledRows):
+        return _digest(init.labels)
+    return _question("init", init._parameters)

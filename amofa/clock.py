@@ -1,0 +1,64 @@
+"""The time that a fit may take, looked at wherever it is about to begin something that may take long."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class OutOfTime(Exception):  # noqa: N818 - not an error
+    """A search has had its time."""
+
+
+class Clock:
+    """Says when a search has had its time.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        From now on; None for as many as it takes.
+
+    Attributes
+    ----------
+    may_stop : bool
+        Whether there is a model yet. As long as there is none, nothing is out of time.
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.end = math.inf if seconds is None else time.monotonic() + seconds
+        self.may_stop = False
+
+
+# Threads that work for a fit have its context, and so its clock; fits within a callback have clocks of their own.
+_clock: ContextVar[Clock | None] = ContextVar("amofa_clock", default=None)
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[Clock]:
+    """Give what happens in a ``with`` block so many seconds; None for as many as it takes.
+
+    Examples
+    --------
+    >>> with time_limit(0.0) as clock:
+    ...     check_time()
+    ...     clock.may_stop = True
+    ...     check_time()
+    Traceback (most recent call last):
+    amofa.clock.OutOfTime
+    """
+    clock = Clock(seconds)
+    token = _clock.set(clock)
+    try:
+        yield clock
+    finally:
+        _clock.reset(token)
+
+
+def check_time() -> None:
+    """Raise OutOfTime if the time is over."""
+    clock = _clock.get()
+    if clock is not None and clock.may_stop and time.monotonic() >= clock.end:
+        raise OutOfTime

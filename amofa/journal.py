@@ -1,0 +1,108 @@
+"""What the long parts of a search came to, kept for the case that it is cut off. This journal keeps nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa.parameters import Parameters
+
+Arrays = Mapping[str, NDArray[Any]]
+Result = TypeVar("Result")
+
+
+class Journal:
+    """A search asks it for everything that takes long, in an order that depends on the answers alone.
+
+    So a search that was cut off comes to where it was by being run again, with answers of a journal in place of work.
+    """
+
+    def recall(
+        self,
+        what: str,
+        about: Parameters,
+        work: Callable[[], Result],
+        to_arrays: Callable[[Result], Arrays],
+        from_arrays: Callable[[Arrays], Result],
+    ) -> Result:
+        """What came of a piece of work, which is done now if it is not in the journal.
+
+        Parameters
+        ----------
+        what : str
+            Names the piece of work.
+        about : Parameters
+            What it starts from.
+        work : callable
+            Does it.
+        to_arrays, from_arrays : callable
+            The result as arrays, and back: the same to the last bit.
+        """
+        return work()
+
+    def keep(self, make_model: Callable[[], Any]) -> None:
+        """Take down the best model so far."""
+
+    def end(self, model: Any) -> None:
+        """Take down the model of a search that has ended."""
+
+
+# ---- what EM ended with, as arrays -----------------------------------------------------------------------------------
+
+
+class Outcome(Protocol):
+    """A mixture that EM ended with: `amofa.em.Fit` or `amofa.exact_em.Solution`."""
+
+    @property
+    def parameters(self) -> Parameters: ...
+
+    @property
+    def log_likelihood(self) -> float: ...
+
+    @property
+    def cost(self) -> float: ...
+
+    @property
+    def n_iter(self) -> int: ...
+
+    @property
+    def converged(self) -> bool: ...
+
+
+class Recalled(NamedTuple):
+    """An outcome from a journal."""
+
+    parameters: Parameters
+    log_likelihood: float
+    cost: float
+    n_iter: int
+    converged: bool
+
+
+def pack_outcome(outcome: Outcome) -> Arrays:
+    return {
+        **pack_parameters(outcome.parameters),
+        "nats": np.array([outcome.log_likelihood, outcome.cost]),
+        "n_iter": np.array(outcome.n_iter, dtype=np.int64),
+        "converged": np.array(outcome.converged, dtype=np.bool_),
+    }
+
+
+def unpack_outcome(arrays: Arrays) -> Recalled:
+    log_likelihood, cost = arrays["nats"].tolist()
+    return Recalled(unpack_parameters(arrays), log_likelihood, cost, int(arrays["n_iter"]), bool(arrays["converged"]))
+
+
+def pack_parameters(parameters: Parameters) -> Arrays:
+    shape = (parameters.n_features, *parameters.n_factors)
+    return {"shape": np.array(shape, dtype=np.int64), "parameters": parameters.buffer}
+
+
+def unpack_parameters(arrays: Arrays) -> Parameters:
+    n_features, *n_factors = arrays["shape"].tolist()
+    parameters = Parameters(n_features, n_factors)
+    parameters.buffer[:] = arrays["parameters"]
+    return parameters
