@@ -151,8 +151,8 @@ def fit_classes(
         Maps over the fits; it may do so in several processes.
     criterion : str, default "aic"
     **options
-        Of `amofa.fit`, but `checkpoint`; all but `n_factors` of the mixtures alone where they fix numbers. `max_time` is
-        that of each fit.
+        Of `amofa.fit`, but `checkpoint`; all but `n_factors` of the mixtures alone where they fix numbers. `max_time`
+        is that of each fit.
 
     Returns
     -------
@@ -396,9 +396,7 @@ def _warn_of_fits(fits: Sequence[ClassFit], n_components: int | None) -> None:
             names = ", ".join(map(str, of[:10])) + (", ..." if len(of) > 10 else "")
             warn_caller(f"{what}: classes {names}")
 
-    warn(
-        [c for c, f in enumerate(fits) if not f.mixture.converged],
-        "the fit did not converge; allow more by max_iter or max_time",
-    )
+    unfinished = [c for c, f in enumerate(fits) if not f.mixture.converged]
+    warn(unfinished, "the fit did not converge; allow more by max_iter or max_time")
     short = [c for c, f in enumerate(fits) if n_components is not None and f.mixture.n_components < n_components]
     warn(short, f"fewer than {n_components} components can be told apart")
