@@ -13,7 +13,7 @@ from amofa.exact_em import Problem, Solution, exact_em, solution_again
 from amofa.journal import Arrays, pack_outcome, pack_parameters, unpack_outcome, unpack_parameters
 from amofa.limits import REFINEMENT, Limits
 from amofa.merges import MergedPair, merge_candidates
-from amofa.moves import with_tied_noise, without_idle
+from amofa.moves import merge_coincident, with_tied_noise, without_idle
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import Mask, layers, parts, split_masks
@@ -239,16 +239,23 @@ class _Search:
 
     def refine(self, rival: Solution | None = None) -> None:
         """EM of the chosen model to a tolerance at which no user sees where it ended; kept if it beats a rival."""
-        problem = replace(self.problem, tol=_REFINED * self.problem.tol)
-        given = isinstance(self.limits.n_factors, tuple)
-        longer = REFINEMENT * problem.max_iter
-        refined = self.em(self.current.parameters, problem, longer, choose_at_end=not given)
+        refined = self.refined(self.current.parameters)
+        if not self.problem.annihilates:
+            # What were two components to the coarser tolerance may be one.
+            while (fewer := merge_coincident(refined.parameters)) is not refined.parameters:
+                refined = self.refined(fewer)
         # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
         accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
         accepted = accepted and (rival is None or self.watch.is_better(refined, rival))
         self.watch.see("refine", -1, refined, accepted=accepted)
         if accepted:
             self.current = refined
+
+    def refined(self, start: Parameters) -> Solution:
+        problem = replace(self.problem, tol=_REFINED * self.problem.tol)
+        given = isinstance(self.limits.n_factors, tuple)
+        most = REFINEMENT * problem.max_iter
+        return self.em(start, problem, most, choose_at_end=not given)
 
     # -- splits --
 

@@ -362,3 +362,12 @@ def test_components_of_many_columns_coincide_or_not(rng):
     twins.uniquenesses[1] = twins.uniquenesses[0]
     twins.component_loadings(1)[1, 300] += 0.1
     assert merge_coincident(twins) is twins
+
+
+def test_components_that_em_has_not_quite_brought_together_coincide(rng):
+    one = random_mixture(rng, 1, 3, 1).component(0)
+    noise = np.sqrt(one.uniquenesses)
+    for apart, n in ((0.04, 1), (0.06, 2)):
+        near = one._replace(weight=0.3, mean=one.mean + apart * noise)
+        twins = Parameters.from_components([one._replace(weight=0.7), near])
+        assert merge_coincident(twins).n_components == n
