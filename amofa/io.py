@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
+import re
 import shutil
 import uuid
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +64,16 @@ _HISTORY: _Layout = {
 }
 
 _Arrays = Mapping[str, NDArray[Any]]
+
+# How numpy begins the file of a plain array: format 1.0, the length of the header, and the header.
+_ARRAY_START = re.compile(
+    rb"\x93NUMPY\x01\x00(?P<length>..)"
+    rb"\{'descr': '(?P<kind>[^']*)', 'fortran_order': (?P<order>True|False), 'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
+    re.DOTALL,
+)
+_PLAIN_KIND = re.compile(r"[<>|][biufcU][0-9]{1,10}")
+# How much of what is wrong in a file an error message shows.
+_SHOWN_NAMES, _SHOWN_CHARACTERS = 5, 60
 
 
 def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
@@ -132,9 +144,13 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     Raises
     ------
     OSError
-        If the file cannot be opened, FileNotFoundError if there is none.
+        If the file cannot be opened, FileNotFoundError if there is none, or is a pipe or a device.
     ValueError
         If it is not a model file, is damaged, or was written in a format that this version does not know.
+
+    Notes
+    -----
+    Takes no more memory than a few times the size of the file, whatever the file says of itself.
 
     Examples
     --------
@@ -145,7 +161,11 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     ...     load(f"{folder}/model.npz").loadings
     [array([[0.6]])]
     """
-    with open(Path(path), "rb") as file:
+    source = Path(path)
+    # A pipe that nobody writes to would be waited for.
+    if source.exists() and not (source.is_file() or source.is_dir()):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    with open(source, "rb") as file:
         try:
             arrays = _read_arrays(file)
         # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
@@ -157,14 +177,45 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
         raise ValueError(f"{path} does not hold a model that amofa can read: {error}") from error
 
 
-def _read_arrays(file: BinaryIO) -> _Arrays:
-    # numpy's reader stops where an array should end, which need not be where the checksum would be looked at.
+def _read_arrays(file: BinaryIO) -> dict[str, Any]:
+    """What is in the archive, by name: arrays, and bytes of members that are none.
+
+    `save` compresses nothing: so no archive holds more than the file is long, and a small file cannot fill the memory.
+    """
+    n_bytes = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        if damaged := archive.testzip():
-            raise ValueError(f"wrong checksum of {damaged}")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        return dict(arrays)
+        members = archive.infolist()
+        names = [member.filename.removesuffix(".npy") for member in members]
+        if len(set(names)) < len(names):
+            raise ValueError("two of its arrays have the same name")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("its arrays are compressed")
+        if sum(member.file_size for member in members) > n_bytes:
+            raise ValueError("its arrays are longer than the file")
+        contents = [archive.read(member) for member in members]
+    return {
+        name: _read_array(content) if member.filename.endswith(".npy") else content
+        for name, member, content in zip(names, members, contents, strict=True)
+    }
+
+
+def _read_array(content: bytes) -> NDArray[Any]:
+    """A plain array from what `numpy.save` made of it, read-only.
+
+    numpy's own reader asks for as much memory as the header claims.
+    """
+    start = _ARRAY_START.match(content)
+    if not start or start.end() != start.end("length") + int.from_bytes(start["length"], "little"):
+        raise ValueError("an array does not begin as numpy's do")
+    kind = start["kind"].decode("latin-1")
+    if not _PLAIN_KIND.fullmatch(kind):
+        raise ValueError(f"Object arrays and others that are not plain are not read: {kind[:_SHOWN_CHARACTERS]!r}")
+    dtype = np.dtype(kind)
+    shape = tuple(int(length) for length in start["shape"].replace(b",", b" ").split())
+    if math.prod(shape) * dtype.itemsize != len(content) - start.end():
+        raise ValueError("an array is not as long as its shape says")
+    order: Literal["C", "F"] = "F" if start["order"] == b"True" else "C"
+    return np.frombuffer(content, dtype, offset=start.end()).reshape(shape, order=order)
 
 
 # ---- a model as arrays -----------------------------------------------------------------------------------------------
@@ -236,7 +287,7 @@ def _check_layout(arrays: _Arrays) -> None:
     for name in ("format", "version", "is_fitted"):
         _check_array(arrays, name, *_MODEL[name], {})
     if arrays["format"] != _FORMAT:
-        raise ValueError(f"its format is {str(arrays['format'])!r}, not {_FORMAT!r}")
+        raise ValueError(f"its format is {str(arrays['format'])[:_SHOWN_CHARACTERS]!r}, not {_FORMAT!r}")
     version = int(arrays["version"])
     if not 1 <= version <= _VERSION:
         raise ValueError(f"its version is {version}, this amofa reads versions 1 to {_VERSION}; upgrade amofa")
@@ -245,7 +296,9 @@ def _check_layout(arrays: _Arrays) -> None:
     for name, (kind, shape) in layout.items():
         _check_array(arrays, name, kind, shape, sizes)
     if unknown := sorted(arrays.keys() - layout.keys()):
-        raise ValueError(f"it holds what no such model has: {', '.join(unknown)}")
+        shown = [name[:_SHOWN_CHARACTERS] for name in unknown[:_SHOWN_NAMES]]
+        shown += ["..."] * (len(unknown) > _SHOWN_NAMES)
+        raise ValueError(f"it holds what no such model has: {', '.join(shown)}")
 
 
 def _check_array(arrays: _Arrays, name: str, kind: str, shape: str, sizes: dict[str, int]) -> None:
