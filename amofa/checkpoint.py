@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._version import __version__
+from amofa.archive import arrays_to_bytes, read_arrays
 from amofa.initial import LabelledRows
 from amofa.io import model_to_bytes
 from amofa.journal import Arrays, Journal, Result
@@ -105,7 +106,7 @@ class Checkpoint(Journal):
         question = _question(what, about)
         if self._recorded:
             record = self._recorded.popleft()
-            arrays = _from_bytes(self._file.read(record))
+            arrays = read_arrays(BytesIO(self._file.read(record)))
             if arrays.pop(_QUESTION) == question:
                 return from_arrays(arrays)
             # As on another processor, whose sums differ in their last bits: the search has come another way.
@@ -115,7 +116,7 @@ class Checkpoint(Journal):
         self._write_best()
         self._has_worked = True
         result = work()
-        self._append(_WORK, _to_bytes({_QUESTION: np.asarray(question), **to_arrays(result)}))
+        self._append(_WORK, arrays_to_bytes({_QUESTION: np.asarray(question), **to_arrays(result)}))
         return result
 
     def keep(self, make_model: Callable[[], MixtureOfFactorAnalyzers]) -> None:
@@ -152,9 +153,6 @@ class Checkpoint(Journal):
                 )
 
 
-# ---- bytes -----------------------------------------------------------------------------------------------------------
-
-
 def _question(what: str, about: Parameters) -> str:
     """Says what a piece of work was, so that no other one is taken for it."""
     return _digest(what.encode(), repr(about.n_factors).encode(), about.buffer)
@@ -165,18 +163,6 @@ def _digest(*contents: Any) -> str:
     for content in contents:
         total.update(content)
     return total.hexdigest()
-
-
-def _to_bytes(arrays: Arrays) -> bytes:
-    file = BytesIO()
-    values: dict[str, Any] = dict(arrays)
-    np.savez(file, **values)
-    return file.getvalue()
-
-
-def _from_bytes(content: bytes) -> dict[str, NDArray[Any]]:
-    with np.load(BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays)
 
 
 # ---- what a fit depends on -------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import uuid
-import zipfile
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa.archive import SHOWN_CHARACTERS, arrays_to_bytes, read_arrays
 from amofa.frames import check_feature_names
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -64,6 +64,9 @@ _HISTORY: _Layout = {
 }
 
 _Arrays = Mapping[str, NDArray[Any]]
+
+# Of unknown arrays in a file an error message shows so many.
+_SHOWN_NAMES = 5
 
 
 def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
@@ -135,9 +138,13 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     Raises
     ------
     OSError
-        If the file cannot be opened, FileNotFoundError if there is none.
+        If the file cannot be opened, FileNotFoundError if there is none, or is a pipe or a device.
     ValueError
         If it is not a model file, is damaged, or was written in a format that this version does not know.
+
+    Notes
+    -----
+    Takes no more memory than a few times the size of the file, whatever the file says of itself.
 
     Examples
     --------
@@ -148,9 +155,13 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     ...     load(f"{folder}/model.npz").loadings
     [array([[0.6]])]
     """
-    with open(Path(path), "rb") as file:
+    source = Path(path)
+    # A pipe that nobody writes to would be waited for.
+    if source.exists() and not (source.is_file() or source.is_dir()):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    with open(source, "rb") as file:
         try:
-            arrays = _read_arrays(_best_model(file) if has_records(file) else file)
+            arrays = read_arrays(_best_model(file) if has_records(file) else file)
         # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
             raise ValueError(f"{path} is not a model file of amofa, or is damaged ({error})") from error
@@ -162,9 +173,7 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
 
 def model_to_bytes(model: MixtureOfFactorAnalyzers) -> bytes:
     """The same bytes that `save` writes to a file."""
-    content = BytesIO()
-    np.savez(content, **_to_arrays(model))
-    return content.getvalue()
+    return arrays_to_bytes(_to_arrays(model))
 
 
 def _best_model(file: BinaryIO) -> BinaryIO:
@@ -173,16 +182,6 @@ def _best_model(file: BinaryIO) -> BinaryIO:
     if best is None:
         raise ValueError("a checkpoint in which there is no model yet")
     return BytesIO(read(file, best))
-
-
-def _read_arrays(file: BinaryIO) -> _Arrays:
-    # numpy's reader stops where an array should end, which need not be where the checksum would be looked at.
-    with zipfile.ZipFile(file) as archive:
-        if damaged := archive.testzip():
-            raise ValueError(f"wrong checksum of {damaged}")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        return dict(arrays)
 
 
 # ---- a model as arrays -----------------------------------------------------------------------------------------------
@@ -254,7 +253,7 @@ def _check_layout(arrays: _Arrays) -> None:
     for name in ("format", "version", "is_fitted"):
         _check_array(arrays, name, *_MODEL[name], {})
     if arrays["format"] != _FORMAT:
-        raise ValueError(f"its format is {str(arrays['format'])!r}, not {_FORMAT!r}")
+        raise ValueError(f"its format is {str(arrays['format'])[:SHOWN_CHARACTERS]!r}, not {_FORMAT!r}")
     version = int(arrays["version"])
     if not 1 <= version <= _VERSION:
         raise ValueError(f"its version is {version}, this amofa reads versions 1 to {_VERSION}; upgrade amofa")
@@ -263,7 +262,9 @@ def _check_layout(arrays: _Arrays) -> None:
     for name, (kind, shape) in layout.items():
         _check_array(arrays, name, kind, shape, sizes)
     if unknown := sorted(arrays.keys() - layout.keys()):
-        raise ValueError(f"it holds what no such model has: {', '.join(unknown)}")
+        shown = [name[:SHOWN_CHARACTERS] for name in unknown[:_SHOWN_NAMES]]
+        shown += ["..."] * (len(unknown) > _SHOWN_NAMES)
+        raise ValueError(f"it holds what no such model has: {', '.join(shown)}")
 
 
 def _check_array(arrays: _Arrays, name: str, kind: str, shape: str, sizes: dict[str, int]) -> None:

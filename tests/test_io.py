@@ -3,7 +3,6 @@
 import math
 import os
 import pickle
-import warnings
 import zipfile
 from dataclasses import replace
 
@@ -210,7 +209,8 @@ def test_pickles_are_refused_and_not_run(from_arrays, tmp_path):
 def test_truncated_files(fitted, tmp_path):
     fitted.save(tmp_path / "m.npz")
     content = (tmp_path / "m.npz").read_bytes()
-    for length in range(0, len(content), 97):
+    # All lengths take half a minute; the last ones are those of the directory's end.
+    for length in {*range(0, len(content), 11), *range(len(content) - 100, len(content))}:
         (tmp_path / "m.npz").write_bytes(content[:length])
         with pytest.raises(ValueError, match=r"m\.npz is not a model file of amofa, or is damaged"):
             io.load(tmp_path / "m.npz")
@@ -225,9 +225,7 @@ def test_a_flipped_bit_is_an_error_or_without_effect(fitted, rng, tmp_path):
         flipped[position] ^= 1 << rng.integers(8)
         (tmp_path / "m.npz").write_bytes(flipped)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of zipfile and of numpy's header reader
-                twin = io.load(tmp_path / "m.npz")
+            twin = io.load(tmp_path / "m.npz")
         except ValueError:
             n_errors += 1
         else:
@@ -240,7 +238,7 @@ def test_a_flipped_bit_that_shortens_an_array_is_an_error(fitted, tmp_path):
     content = (tmp_path / "m.npz").read_bytes()
     assert content.count(b"'<U3'") == 1  # the criterion, "mml"; numpy would read "m" and look no further
     (tmp_path / "m.npz").write_bytes(content.replace(b"'<U3'", b"'<U1'"))
-    with pytest.raises(ValueError, match=r"m\.npz is not .* damaged \(wrong checksum of criterion\.npy\)"):
+    with pytest.raises(ValueError, match=r"m\.npz is not .* damaged \(Bad CRC-32 for file 'criterion\.npy'\)"):
         io.load(tmp_path / "m.npz")
 
 

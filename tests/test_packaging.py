@@ -37,6 +37,7 @@ FLOORS = (
         "cython_amofa",
         "_version",
         "warnings",
+        "archive",
         "clock",
         "records",
         "threads",
