@@ -40,6 +40,12 @@ def random_rows():
     return reference.random_rows
 
 
+@pytest.fixture(params=["thorough", "paper"])
+def search(request):
+    """The name of each search."""
+    return request.param
+
+
 @pytest.fixture(autouse=True)
 def _no_figures_left():
     """Figures that a test opened are closed after it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datasets
 import numpy as np
 import pytest
-from test_fitting import check_model
+from fit_helpers import check_model
 
 import amofa
 from amofa.coordinates import Standardized

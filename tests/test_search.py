@@ -55,11 +55,6 @@ def run(X, *, criterion="mml", tol=TOL, max_iter=100, **limits):
     return samples, paper_search(samples, settings, limits, watch), watch.history
 
 
-@pytest.fixture(params=["thorough", "paper"])
-def search(request):
-    return request.param
-
-
 # ---- the history -----------------------------------------------------------------------------------------------------
 
 

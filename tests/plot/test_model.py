@@ -1,0 +1,99 @@
+"""Pictures of a model alone and of a search."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import datasets
+import numpy as np
+import pytest
+from plot_helpers import Mixture, assert_legend_is_outside, plt, rendered
+
+import amofa
+import amofa.plot
+
+
+def test_loadings(space):
+    ax = amofa.plot.loadings(space)
+    correlations = [w / np.sqrt(np.diag(space.covariance(k)))[:, None] for k, w in enumerate(space.loadings)]
+    np.testing.assert_allclose(ax.images[0].get_array(), np.concatenate(correlations, axis=1), rtol=1e-12)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c", "d", "e"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0", "1", "0"]
+    rendered(ax)
+    one = amofa.plot.loadings(space, component=1, scaled=False)
+    np.testing.assert_array_equal(one.images[0].get_array(), space.loadings[1])
+    rendered(one)
+
+
+def test_names_of_many_columns_do_not_overlap(rng):
+    model = Mixture([1.0], np.zeros((1, 300)), [rng.normal(size=(300, 2))], np.ones((1, 300)))
+    ax = amofa.plot.loadings(model)
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert all(upper.y0 >= lower.y1 for upper, lower in itertools.pairwise(boxes))
+
+
+def test_evolution(searched):
+    _, model, steps = searched
+    ax = amofa.plot.evolution(model)
+    taken = [i for i, step in enumerate(model.history) if step.accepted]
+    x, y = ax.get_lines()[0].get_data()
+    assert x.tolist() == taken
+    assert y.tolist() == [model.history[i].cost for i in taken]
+    marked = sum(len(line.get_xdata()) for line in ax.get_lines()[1:-1])
+    assert marked == len(model.history)
+    lowest = ax.get_lines()[-1]
+    assert lowest.get_ydata()[0] == min(step.cost for step in model.history if step.accepted)
+    (numbers,) = [other for other in ax.figure.axes if other is not ax]
+    assert numbers.get_lines()[0].get_ydata()[:-1].tolist() == [model.history[i].n_components for i in taken]
+    assert ax.get_ylabel() == "cost (evidence), nats"
+    rendered(ax)
+    assert_legend_is_outside(ax)
+    assert amofa.plot.evolution(steps).get_ylabel() == "cost, nats"
+
+
+def test_every_action_has_a_marker(rng):
+    for search in ("thorough", "paper"):
+        model = amofa.fit(datasets.example_1(rng)[0], search=search, n_factors=(1, 2))
+        ax = amofa.plot.evolution(model)
+        assert sum(len(line.get_xdata()) for line in ax.get_lines()[1:-1]) == len(model.history)
+
+
+def test_message_length(searched):
+    _, model, _ = searched
+    ax = amofa.plot.message_length(model)
+    assert ax.get_lines()[0].get_ydata().tolist() == [s.message_length for s in model.history if s.accepted]
+    rendered(ax)
+
+
+def test_snapshots(searched):
+    X, _, steps = searched
+    panels = amofa.plot.snapshots(steps, X)
+    accepted = [step for step in steps if step.accepted]
+    assert [panel.get_title() for panel in panels] == [f"{s.action}: {s.cost:.1f}" for s in accepted]
+    assert [len(panel.get_lines()) for panel in panels] == [2 * s.n_components for s in accepted]
+    bold = [panel.title.get_fontweight() == "bold" for panel in panels]
+    assert bold.index(True) == int(np.argmin([s.cost for s in accepted]))
+    rendered(panels[0])
+    _, axes = plt.subplots(1, len(accepted) + 1)
+    assert (amofa.plot.snapshots(steps, X, ax=axes) == axes[:-1]).all()
+
+
+@pytest.mark.parametrize("columns", [None, (0, 2)])
+def test_labels_of_snapshots_do_not_overlap(rng, columns):
+    X = rng.normal(size=(150, 4)) + np.repeat([[0] * 4, [9, 0, 9, 0], [0, 9, 0, 9]], 50, axis=0)
+    names = [f"${j} quite a long name of a column that goes on and on" for j in range(4)]
+    steps = []
+    amofa.fit(X, callback=steps.append)
+    steps = [dataclasses.replace(step, model=step.model._named(names)) for step in steps]
+    panels = amofa.plot.snapshots(steps, X, columns=columns)
+    panels[0].figure.canvas.draw()
+    expected = "direction 1" if columns is None else r"\$0 quite a long name …"
+    assert [panel.get_xlabel() for panel in panels] == [expected] * len(panels)
+    boxes = [axis.label.get_window_extent() for panel in panels for axis in (panel.xaxis, panel.yaxis)]
+    figure = panels[0].figure.bbox
+    assert len(panels) > 2
+    assert all(figure.x0 <= box.x0 and box.x1 <= figure.x1 and figure.y0 <= box.y0 for box in boxes)
+    assert all(box.y1 <= figure.y1 for box in boxes)
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))

@@ -1,0 +1,200 @@
+"""fit(): what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from fit_helpers import two_groups
+
+import amofa
+
+# ---- refused: X ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.zeros(3), ValueError, r"X must have two dimensions .* got 1; use X.reshape\(-1, 1\)"),
+        (1.0, ValueError, "X must have two dimensions"),
+        (np.zeros((2, 2, 2)), ValueError, "X must have two dimensions .* got 3"),
+        (np.zeros((0, 2)), ValueError, r"X has shape \(0, 2\); at least one row"),
+        (np.zeros((2, 0)), ValueError, r"X has shape \(2, 0\); at least one row and one column"),
+        ([], ValueError, "X must have two dimensions"),
+        ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
+        ([[1.0, np.nan]], ValueError, "X has 1 value that is NaN or infinite, the first in row 0, column 1"),
+        ([[1.0, 2.0], [np.inf, -np.inf]], ValueError, "X has 2 values that are NaN or infinite, .* row 1, column 0"),
+        (np.eye(2) * 1j, ValueError, "X is complex; pass its real part"),
+        ([["a", "b"]], TypeError, "X has dtype <U1; a table of real numbers is needed"),
+        (np.array([[1, "a"]], object), TypeError, "X holds values that are not numbers"),
+        (np.array([["2020-01-01"]], "M8[D]"), TypeError, "X has dtype datetime64"),
+        (scipy.sparse.csr_array(np.eye(3)), TypeError, r"X is a sparse matrix; pass X.toarray\(\)"),
+        (None, ValueError, "X must have two dimensions"),
+    ],
+)
+def test_tables_that_are_refused(X, error, message):
+    with pytest.raises(error, match=message):
+        amofa.fit(X)
+
+
+def test_a_spread_without_a_finite_variance_is_refused():
+    with pytest.raises(ValueError, match=r"column 1 of X spans -1 to 1e\+308; divide it by a constant first"):
+        amofa.fit([[0.0, -1.0], [1.0, 1e308]])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[1.0, 2.0], [3.0]], "X is no table .* same number of columns"),
+        (np.array([[1, 2], [3, np.longdouble("1e400")]]), "X has 1 value that is NaN or infinite, the first in row 1"),
+    ],
+)
+def test_what_is_no_table_of_float64_is_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        amofa.fit(X)
+
+
+# ---- refused: the other arguments ------------------------------------------------------------------------------------
+
+OTHER_OPTIONS = [
+    ("n_components", 0, ValueError, "n_components must be at least 1, got 0"),
+    ("n_components", -1, ValueError, "n_components must be at least 1, got -1"),
+    ("n_components", 1.5, TypeError, "n_components must be a whole number, got 1.5"),
+    ("n_components", 2.0, TypeError, "n_components must be a whole number, got 2.0"),
+    ("n_components", True, TypeError, "n_components must be a whole number, got True"),
+    ("n_components", np.True_, TypeError, "n_components must be a whole number"),
+    ("n_components", "3", TypeError, "n_components must be a whole number, got '3'"),
+    ("n_components", [2], TypeError, r"n_components must be a whole number, got \[2\]"),
+    ("n_factors", -1, ValueError, "n_factors must be from 0 to 3, got -1"),
+    ("n_factors", 4, ValueError, "n_factors must be from 0 to 3, got 4"),
+    ("n_factors", 1.5, TypeError, "n_factors must be a whole number or a sequence of them, got 1.5"),
+    ("n_factors", True, TypeError, "n_factors must be a whole number, got True"),
+    ("n_factors", "12", TypeError, "n_factors.* must be a whole number, got '1'"),
+    ("n_factors", [], ValueError, "n_factors has 0 entries"),
+    ("n_factors", [1, -1], ValueError, r"n_factors\[1\] must be from 0 to 3, got -1"),
+    ("n_factors", [1, 2, 4], ValueError, r"n_factors\[2\] must be from 0 to 3, got 4"),
+    ("n_factors", [1, 1.5], TypeError, r"n_factors\[1\] must be a whole number, got 1.5"),
+    ("n_factors", [[1], [1]], TypeError, r"n_factors\[0\] must be a whole number, got \[1\]"),
+    ("n_factors", object(), TypeError, "n_factors must be a whole number or a sequence of them"),
+    ("search", "best", ValueError, "search must be one of .*'paper'.*, got 'best'"),
+    ("search", None, ValueError, "search must be one of .*, got None"),
+    ("search", ["paper"], ValueError, r"search must be one of .*, got \['paper'\]"),
+    ("criterion", "BIC", ValueError, "criterion must be one of 'evidence', 'mml', 'bic', 'aic', 'icl', got 'BIC'"),
+    ("criterion", 3, ValueError, "criterion must be one of .*, got 3"),
+    ("criterion", "", ValueError, "criterion must be one of .*, got ''"),
+    ("noise", "full", ValueError, "noise must be one of 'component', 'shared', 'isotropic', 'auto', got 'full'"),
+    ("noise", 3, ValueError, "noise must be one of .*, got 3"),
+    ("prior_scale", 1.0, ValueError, r"prior_scale has shape \(\); pass one for each of 3 columns"),
+    ("prior_scale", [1.0, 1.0], ValueError, r"prior_scale has shape \(2,\); pass one for each of 3 columns"),
+    ("prior_scale", [1.0, 0.0, 1.0], ValueError, "prior_scale must be positive and finite, got 0.0 for column 1"),
+    ("prior_scale", [1.0, 1.0, np.inf], ValueError, "prior_scale must be positive and finite, got inf for column 2"),
+    ("prior_scale", ["a", "b", "c"], TypeError, "prior_scale must hold real numbers"),
+    ("prior_rows", -1, ValueError, "prior_rows must not be negative, got -1"),
+    ("prior_rows", np.nan, ValueError, "prior_rows must be finite, got nan"),
+    ("prior_rows", "4", TypeError, "prior_rows must be a number, got '4'"),
+    ("prior_rows", True, TypeError, "prior_rows must be a number, got True"),
+    ("prior_rows", False, TypeError, "prior_rows must be a number, got False"),
+    ("noise_floor", 0, ValueError, "noise_floor must be positive and finite, got 0"),
+    ("noise_floor", -0.1, ValueError, "noise_floor must be positive and finite, got -0.1"),
+    ("noise_floor", np.nan, ValueError, "noise_floor must be positive and finite, got nan"),
+    ("noise_floor", np.inf, ValueError, "noise_floor must be positive and finite, got inf"),
+    ("noise_floor", True, TypeError, "noise_floor must be a number, got True"),
+    ("noise_floor", "0.1", TypeError, "noise_floor .*'0.1'"),
+    ("noise_floor", 1j, TypeError, "noise_floor .*1j"),
+    ("noise_floor", {}, TypeError, "noise_floor .*{}"),
+    ("noise_floor", [1.0, 1.0], ValueError, r"noise_floor has shape \(2,\); pass one number, or one for each of 3"),
+    ("noise_floor", [[1.0, 1.0, 1.0]], ValueError, r"noise_floor has shape \(1, 3\)"),
+    ("noise_floor", [1.0, 0.0, 1.0], ValueError, "noise_floor must be positive and finite, got 0.0 for column 1"),
+    ("noise_floor", [1.0, 1.0, np.nan], ValueError, "noise_floor must be positive and finite, got nan for column 2"),
+    ("noise_floor", ["a", "b", "c"], TypeError, "noise_floor "),
+    ("noise_floor", [1.0, 1j, 1.0], TypeError, "noise_floor "),
+    ("sample_weight", np.ones(29), ValueError, r"sample_weight has shape \(29,\), but X has 30 rows"),
+    ("sample_weight", np.ones((30, 1)), ValueError, r"sample_weight has shape \(30, 1\), but X has 30 rows"),
+    ("sample_weight", 1.0, ValueError, r"sample_weight has shape \(\), but X has 30 rows"),
+    ("sample_weight", -np.ones(30), ValueError, "sample_weight must be finite and not negative, got -1.0 in row 0"),
+    ("sample_weight", [1.0] * 29 + [np.nan], ValueError, "sample_weight must be .*, got nan in row 29"),
+    ("sample_weight", [np.inf] + [1.0] * 29, ValueError, "sample_weight must be .*, got inf in row 0"),
+    ("sample_weight", np.zeros(30), ValueError, "sample_weight is zero in every row; at least one row must count"),
+    ("sample_weight", np.full(30, 1e307), ValueError, "sample_weight "),  # their sum is not finite
+    ("sample_weight", ["a"] * 30, TypeError, "sample_weight must hold real numbers"),
+    ("sample_weight", np.full(30, 1 + 1j), TypeError, "sample_weight must hold real numbers"),
+    ("sample_weight", np.ones(30, "M8[s]"), TypeError, "sample_weight must hold real numbers"),
+    ("max_components", 0, ValueError, "max_components must be at least 1, got 0"),
+    ("max_components", 1.5, TypeError, "max_components must be a whole number, got 1.5"),
+    ("max_components", True, TypeError, "max_components must be a whole number, got True"),
+    ("max_factors", -1, ValueError, "max_factors must be at least 0, got -1"),
+    ("max_factors", "1", TypeError, "max_factors must be a whole number, got '1'"),
+    ("tol", 0, ValueError, "tol must be positive and finite, got 0"),
+    ("tol", -1e-5, ValueError, "tol must be positive and finite, got -1e-05"),
+    ("tol", np.nan, ValueError, "tol must be positive and finite, got nan"),
+    ("tol", np.inf, ValueError, "tol must be positive and finite, got inf"),
+    ("tol", "small", TypeError, "tol must be a number, got 'small'"),
+    ("tol", None, TypeError, "tol must be a number, got None"),
+    ("tol", True, TypeError, "tol must be a number, got True"),
+    ("max_iter", 0, ValueError, "max_iter must be at least 1, got 0"),
+    ("max_iter", 10.0, TypeError, "max_iter must be a whole number, got 10.0"),
+    ("max_iter", None, TypeError, "max_iter must be a whole number, got None"),
+    ("max_iter", False, TypeError, "max_iter must be a whole number, got False"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error", "message"), OTHER_OPTIONS)
+def test_options_that_are_refused(rng, name, value, error, message):
+    with pytest.raises(error, match=message):
+        amofa.fit(rng.standard_normal((30, 3)), **{name: value})
+
+
+# What each search refuses by itself.
+PAPERS_OPTIONS = [
+    ("criterion", "BIC", ValueError, "criterion must be one of 'mml', 'bic', 'aic', 'icl', got 'BIC'"),
+    ("criterion", 3, ValueError, "criterion must be one of 'mml', .*, got 3"),
+    ("criterion", "", ValueError, "criterion must be one of 'mml', .*, got ''"),
+    ("criterion", "evidence", ValueError, "criterion='evidence' needs search='thorough'"),
+    ("noise", "shared", ValueError, "noise='shared' needs search='thorough'"),
+    ("noise", "auto", ValueError, "noise='auto' needs search='thorough'"),
+    ("noise", "full", ValueError, "noise must be one of .*, got 'full'"),
+    ("prior_rows", 4, ValueError, "prior_rows needs search='thorough'"),
+    ("prior_rows", 0, ValueError, "prior_rows needs search='thorough'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error", "message"), PAPERS_OPTIONS)
+def test_options_that_the_papers_search_refuses(rng, name, value, error, message):
+    with pytest.raises(error, match=message):
+        amofa.fit(rng.standard_normal((30, 3)), search="paper", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 3, "n_factors": [1, 1]}, "n_factors has 2 entries.* 3 components"),
+        ({"n_components": 3, "max_components": 2}, "max_components must be at least 3, got 2"),
+        ({"n_factors": [1, 1, 1], "max_components": 2}, "max_components must be at least 3, got 2"),
+        ({"n_factors": 2, "max_factors": 1}, "max_factors must be at least 2, got 1"),
+        ({"n_factors": [0, 2], "max_factors": 1}, "max_factors must be at least 2, got 1"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(rng, options, message):
+    with pytest.raises(ValueError, match=message):
+        amofa.fit(rng.standard_normal((30, 3)), **options)
+
+
+def test_options_are_given_by_name(rng):
+    with pytest.raises(TypeError, match="positional argument"):
+        amofa.fit(rng.standard_normal((30, 3)), 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "components", "factors"),
+    [
+        ({"n_components": np.int64(2), "n_factors": np.int8(1)}, 2, [1, 1]),
+        ({"n_components": np.uint8(2), "n_factors": np.array([2, 0])}, 2, [2, 0]),
+        ({"n_factors": (1, 2)}, 2, [1, 2]),
+        ({"n_factors": range(2)}, 2, [0, 1]),
+        ({"n_components": 2, "n_factors": 3}, 2, [3, 3]),
+    ],
+)
+def test_whole_numbers_of_all_kinds_are_taken(rng, search, options, components, factors):
+    model = amofa.fit(two_groups(rng), search=search, **options)
+    assert model.n_components == components
+    assert model.n_factors.tolist() == factors
