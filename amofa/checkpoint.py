@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import blake2b
 from io import BytesIO
+from threading import Lock
 from typing import Any
 from zlib import crc32
 
@@ -30,7 +31,8 @@ from amofa.samples import Samples
 
 # Tags of records, beside that of models: which fit it is, and what pieces of its work came to.
 _FIT, _WORK = b"fit.", b"work"
-_QUESTION = "question"
+# The contents of the latter begin with a digest of so many bytes, of the question that they answer.
+_QUESTION_BYTES = 16
 
 
 @contextmanager
@@ -61,7 +63,7 @@ def journal_in(path: str | None, settings: Callable[[], Mapping[str, str]]) -> I
 
 
 class Checkpoint(Journal):
-    """A journal in a file, to which every piece of work is added when it is done.
+    """A journal in a file, to which every piece of work is added when it is done, in whichever thread.
 
     Parameters
     ----------
@@ -73,17 +75,17 @@ class Checkpoint(Journal):
     """
 
     def __init__(self, path: str, file: RecordFile, settings: Mapping[str, str]) -> None:
-        self._path, self._file = path, file
-        # While there are answers for it, a search has come to no model that is not in the file.
+        self._path, self._file, self._lock = path, file, Lock()
+        # As long as there are answers, a search has come to no model that is not in the file.
         self._has_worked = False
         self._best: Callable[[], MixtureOfFactorAnalyzers] | None = None
-        # Records that could not be written yet, lest a later one without them be of no use.
+        # Records that could not be written yet: a later one may be of no use without them.
         self._waiting: list[tuple[bytes, bytes]] = []
         if file.records:
             self._check(settings)
         else:
             file.append(_FIT, json.dumps(dict(settings)).encode())
-        self._recorded = deque(record for record in file.records if record.tag == _WORK)
+        self._answers = {file.read(r, _QUESTION_BYTES): r for r in file.records if r.tag == _WORK}
         self._kept = next((record.checksum for record in reversed(file.records) if record.tag == BEST), None)
 
     def _check(self, settings: Mapping[str, str]) -> None:
@@ -98,25 +100,25 @@ class Checkpoint(Journal):
     def recall(
         self,
         what: str,
-        about: Parameters,
+        about: Sequence[Parameters],
         work: Callable[[], Result],
-        to_arrays: Callable[[Result], Arrays],
-        from_arrays: Callable[[Arrays], Result],
+        pack: Callable[[Result], Arrays],
+        unpack: Callable[[Arrays], Result],
+        worth: float = 0.0,
     ) -> Result:
-        question = _question(what, about)
-        if self._recorded:
-            record = self._recorded.popleft()
-            arrays = read_arrays(BytesIO(self._file.read(record)))
-            if arrays.pop(_QUESTION) == question:
-                return from_arrays(arrays)
-            # As on another processor, whose sums differ in their last bits: the search has come another way.
-            self._recorded.clear()
-            self._file.drop_from(record)
-        # Nearly: it may have been cut off between an answer and the model.
-        self._write_best()
-        self._has_worked = True
+        question = _question(what, *about)
+        if (record := self._answers.get(question)) is not None:
+            with self._lock:
+                answer = self._file.read(record)
+            return unpack(read_arrays(BytesIO(answer[_QUESTION_BYTES:])))
+        if not self._has_worked:
+            # It may have been cut off between an answer and the model.
+            self._write_best()
+            self._has_worked = True
+        start = time.monotonic()
         result = work()
-        self._append(_WORK, arrays_to_bytes({_QUESTION: np.asarray(question), **to_arrays(result)}))
+        if time.monotonic() - start >= worth:
+            self._append(_WORK, question + arrays_to_bytes(pack(result)))
         return result
 
     def keep(self, make_model: Callable[[], MixtureOfFactorAnalyzers]) -> None:
@@ -139,30 +141,32 @@ class Checkpoint(Journal):
             self._kept = checksum
 
     def _append(self, tag: bytes, content: bytes) -> None:
-        had_failed = bool(self._waiting)
-        self._waiting.append((tag, content))
-        try:
-            while self._waiting:
-                self._file.append(*self._waiting[0])
-                del self._waiting[0]
-        except OSError as error:
-            if not had_failed:
-                warn_caller(
-                    f"the checkpoint {self._path} could not be written ({error.strerror}); "
-                    "the fit goes on, and tries again after the next step"
-                )
+        with self._lock:
+            had_failed = bool(self._waiting)
+            self._waiting.append((tag, content))
+            try:
+                while self._waiting:
+                    self._file.append(*self._waiting[0])
+                    del self._waiting[0]
+            except OSError as error:
+                if not had_failed:
+                    warn_caller(
+                        f"the checkpoint {self._path} could not be written ({error.strerror}); "
+                        "the fit goes on, and tries again after the next step"
+                    )
 
 
-def _question(what: str, about: Parameters) -> str:
+def _question(what: str, *about: Parameters) -> bytes:
     """Says what a piece of work was, so that no other one is taken for it."""
-    return _digest(what.encode(), repr(about.n_factors).encode(), about.buffer)
+    values = (part for parameters in about for part in (repr(parameters.n_factors).encode(), parameters.buffer))
+    return _digest(what.encode(), *values)
 
 
-def _digest(*contents: Any) -> str:
-    total = blake2b(digest_size=16)
+def _digest(*contents: Any) -> bytes:
+    total = blake2b(digest_size=_QUESTION_BYTES)
     for content in contents:
         total.update(content)
-    return total.hexdigest()
+    return total.digest()
 
 
 # ---- what a fit depends on -------------------------------------------------------------------------------------------
@@ -191,7 +195,7 @@ def settings_of(
     chunks = (x for x, _ in Samples(table).chunks())
     return {
         "amofa's version": __version__,
-        "X": _digest(repr(table.shape).encode(), *chunks),
+        "X": _digest(repr(table.shape).encode(), *chunks).hex(),
         "sample_weight": _digest_of_values(weights),
         **{name: repr(value) for name, value in (asdict(options) | asdict(limits)).items()},
         **{name: _digest_of_values(values) for name, values in variances.items()},
@@ -200,12 +204,12 @@ def settings_of(
 
 
 def _digest_of_values(values: float | FloatArray | None) -> str:
-    return "None" if values is None else _digest(np.ascontiguousarray(values, dtype=np.float64))
+    return "None" if values is None else _digest(np.ascontiguousarray(values, dtype=np.float64)).hex()
 
 
 def _digest_of_init(init: MixtureOfFactorAnalyzers | LabelledRows | None) -> str:
     if init is None:
         return "None"
     if isinstance(init, LabelledRows):
-        return _digest(init.labels)
-    return _question("init", init._parameters)
+        return _digest(init.labels).hex()
+    return _question("init", init._parameters).hex()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -15,31 +15,35 @@ Result = TypeVar("Result")
 
 
 class Journal:
-    """A search asks it for everything that takes long, in an order that depends on the answers alone.
+    """A search asks it for everything that takes long.
 
-    So a search that was cut off comes to where it was by being run again, with answers of a journal in place of work.
+    What it asks for depends on the answers alone. So a search that was cut off comes to where it was by being run
+    again, with answers of a journal in place of work.
     """
 
     def recall(
         self,
         what: str,
-        about: Parameters,
+        about: Sequence[Parameters],
         work: Callable[[], Result],
-        to_arrays: Callable[[Result], Arrays],
-        from_arrays: Callable[[Arrays], Result],
+        pack: Callable[[Result], Arrays],
+        unpack: Callable[[Arrays], Result],
+        worth: float = 0.0,
     ) -> Result:
         """What came of a piece of work, which is done now if it is not in the journal.
 
         Parameters
         ----------
         what : str
-            Names the piece of work.
-        about : Parameters
-            What it starts from.
+            Says what is done, with all numbers that it depends on.
+        about : sequence of Parameters
+            Mixtures that it depends on.
         work : callable
             Does it.
-        to_arrays, from_arrays : callable
+        pack, unpack : callable
             The result as arrays, and back: the same to the last bit.
+        worth : float
+            Work that took fewer seconds is not taken down.
         """
         return work()
 

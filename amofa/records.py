@@ -60,10 +60,10 @@ def whole_records(file: BinaryIO) -> Iterator[Record]:
         start = record.end
 
 
-def read(file: BinaryIO, record: Record) -> bytes:
-    """The bytes of a record."""
+def read(file: BinaryIO, record: Record, most: int | None = None) -> bytes:
+    """The bytes of a record, or the first so many."""
     file.seek(record.start)
-    return file.read(record.length)
+    return file.read(record.length if most is None else min(most, record.length))
 
 
 class RecordFile:
@@ -114,13 +114,9 @@ class RecordFile:
             # Some file systems have no locks.
             pass
 
-    def read(self, record: Record) -> bytes:
-        """The bytes of a record."""
-        return read(self._file, record)
-
-    def drop_from(self, record: Record) -> None:
-        """Forget a record and all after it; the next one takes its place."""
-        self._end = record.start - _HEAD.size
+    def read(self, record: Record, most: int | None = None) -> bytes:
+        """The bytes of a record, or the first so many."""
+        return read(self._file, record, most)
 
     def append(self, tag: bytes, content: bytes) -> None:
         """Put a record at the end, on disk when this returns; what was cut off there goes.

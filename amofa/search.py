@@ -258,7 +258,11 @@ class _Search:
         def run() -> Fit:
             return expectation_maximization(self.samples, start, settings, target=target)
 
-        return self.watch.journal.recall("em", start, run, pack_outcome, lambda arrays: Fit(*unpack_outcome(arrays)))
+        def again(arrays: Arrays) -> Fit:
+            return Fit(*unpack_outcome(arrays))
+
+        what = f"em {settings.max_iter} {target!r}"
+        return self.watch.journal.recall(what, [start], run, pack_outcome, again)
 
     def children(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Fit | None:
         """The mixture with component k replaced by those of a local fit, before EM on all rows."""
@@ -273,7 +277,7 @@ class _Search:
         def unpack(arrays: Arrays) -> Fit | None:
             return Fit(*unpack_outcome(arrays)) if arrays else None
 
-        return self.watch.journal.recall(f"split of component {k}", parameters, run, pack, unpack)
+        return self.watch.journal.recall(f"split of component {k}", [parameters], run, pack, unpack)
 
     def record(self, proposal: Proposal, *, accepted: bool) -> None:
         fit, n_iter = proposal.fit, proposal.n_iter

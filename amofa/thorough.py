@@ -27,6 +27,8 @@ _LEAST_RESPONSIBILITY = 1e-2
 _LOCAL_ROUNDS = ((None, 6, (0, 3)), (2, 15, (0, 8)))
 # The best one is then run to its end.
 _LOCAL_ITERATIONS = 50
+# Those that took so many seconds are kept in a journal one by one, beside what comes of all of them.
+_LOCAL_WORTH = 0.1
 # In those rounds numbers of factors are chosen roughly: each M-step goes on with the uniquenesses.
 _ROUGH_STEPS, _ROUGH_TOLERANCE = 4, 0.1
 # A start that stays behind the best one by more than so many nats per row of the component is given up, and so is the
@@ -130,7 +132,7 @@ class _Search:
 
     def move_on_from(self, init: Parameters) -> None:
         """From a mixture that is given, with as many components as there may be; what it costs as it is bounds all."""
-        given = self.em(init, self.problem, 0)
+        given = self.em(self.samples, "all", init, self.problem, 0)
         self.watch.see("start", -1, given, accepted=True)
         self.settle("start", init)
         while self.current.n_components > self.most():
@@ -234,7 +236,8 @@ class _Search:
             best = choice.best(float(current.counts[k]), current.spreads[k], component.uniquenesses, wanted)
             components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
         start = Parameters.from_components(components)
-        self.current = self.em(start, self.problem, self.problem.max_iter, choose_at_end=False)
+        problem = self.problem
+        self.current = self.em(self.samples, "all", start, problem, problem.max_iter, choose_at_end=False)
         self.watch.see("factor", -1, self.current, accepted=True)
 
     def refine(self, rival: Solution | None = None) -> None:
@@ -255,7 +258,7 @@ class _Search:
         problem = replace(self.problem, tol=_REFINED * self.problem.tol)
         given = isinstance(self.limits.n_factors, tuple)
         most = REFINEMENT * problem.max_iter
-        return self.em(start, problem, most, choose_at_end=not given)
+        return self.em(self.samples, "all", start, problem, most, choose_at_end=not given)
 
     # -- splits --
 
@@ -301,13 +304,13 @@ class _Search:
 
         def look() -> list[_Local]:
             responsibilities = self.sample.responsibilities(self.current.parameters)
-            return list(in_order(lambda: lambda k: self.local_split(components[k], responsibilities[k]), new))
+            return list(in_order(lambda: lambda k: self.local_split(k, components[k], responsibilities[k]), new))
 
         def again(arrays: Arrays) -> list[_Local]:
             return _unpack_locals(arrays, [components[k] for k in new])
 
-        what = f"local splits {self.problem.noise}"
-        splits = self.watch.journal.recall(what, self.current.parameters, look, _pack_locals, again)
+        what = f"local splits of {new}, {self.problem.noise}"
+        splits = self.watch.journal.recall(what, [self.current.parameters], look, _pack_locals, again)
         found = dict(zip(new, splits, strict=True))
         return [local or found[k] for k, local in enumerate(known)]
 
@@ -322,7 +325,7 @@ class _Search:
         one = Parameters.from_components([component])
         return local, exact_em(local, one, self.problem, self.solver, 1, choose_at_end=False)
 
-    def local_split(self, component: Component, responsibilities: FloatArray) -> _Local:
+    def local_split(self, k: int, component: Component, responsibilities: FloatArray) -> _Local:
         component = _own(component)
         found = self.local_whole(component, responsibilities)
         if found is None:
@@ -331,11 +334,11 @@ class _Search:
         starts = self.starts(local, whole)
         bar = whole.cost + self.worth_a_trial() + _BEHIND * local.total_weight
         for number, max_iter, choose_at in _LOCAL_ROUNDS:
-            fits = self.rough_fits(local, starts[:number], max_iter, choose_at, bar)
+            fits = self.rough_fits(k, local, starts[:number], max_iter, choose_at, bar)
             starts = [fit.parameters for fit in fits]
             if not fits or fits[0].cost > bar:
                 return _Local(component, -np.inf, None)
-        fit = exact_em(local, starts[0], self.problem, self.solver, _LOCAL_ITERATIONS, choose_at=(0,))
+        fit = self.em(local, k, starts[0], self.problem, _LOCAL_ITERATIONS, choose_at=(0,))
         if fit.n_components < 2:
             return _Local(component, -np.inf, None)
         # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
@@ -359,14 +362,12 @@ class _Search:
         return plain + [start for start in layered if any(start.n_factors)]
 
     def rough_fits(
-        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
+        self, k: int, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
     ) -> list[Solution]:
         """Fits of two components by rising cost, one of those that have come to the same; not far above the bar."""
         fits: list[Solution] = []
         for start in starts:
-            fit = exact_em(
-                local, start, self.rough, self.solver, max_iter, choose_at=choose_at, choose_at_end=False, bar=bar
-            )
+            fit = self.em(local, k, start, self.rough, max_iter, choose_at=choose_at, choose_at_end=False, bar=bar)
             if fit.n_components == 2:
                 fits.append(fit)
                 bar = min(bar, fit.cost + _BEHIND * local.total_weight)
@@ -384,18 +385,25 @@ class _Search:
         return self.current.cost - _LEAST_GAIN
 
     def fit(self, start: Parameters, choose_at: Sequence[int] = (), bar: float = np.inf) -> Solution:
-        return self.em(start, self.problem, self.problem.max_iter, choose_at=choose_at, bar=bar)
+        problem = self.problem
+        return self.em(self.samples, "all", start, problem, problem.max_iter, choose_at=choose_at, bar=bar)
 
-    def em(self, start: Parameters, problem: Problem, max_iter: int, **options: Any) -> Solution:
-        """EM on all rows."""
+    def em(
+        self, samples: Samples, rows: int | str, start: Parameters, problem: Problem, max_iter: int, **options: Any
+    ) -> Solution:
+        """EM on all rows or those of a component, `rows` says which; see `exact_em`."""
 
         def run() -> Solution:
-            return exact_em(self.samples, start, problem, self.solver, max_iter, **options)
+            return exact_em(samples, start, problem, self.solver, max_iter, **options)
 
         def again(arrays: Arrays) -> Solution:
-            return solution_again(unpack_outcome(arrays), self.samples, problem, self.solver)
+            return solution_again(unpack_outcome(arrays), samples, problem, self.solver)
 
-        return self.watch.journal.recall(f"em {problem.noise}", start, run, pack_outcome, again)
+        is_local = rows != "all"
+        what = f"em {rows} {problem.noise} {problem.tol} {problem.choice.max_steps} {max_iter} {options}"
+        about = [start, self.current.parameters] if is_local else [start]
+        worth = _LOCAL_WORTH if is_local else 0.0
+        return self.watch.journal.recall(what, about, run, pack_outcome, again, worth)
 
 
 def _same(a: Component, b: Component) -> bool:
