@@ -43,7 +43,7 @@ FLOORS = (
         "history",
         "table_columns",
     ),
-    ("parameters", "table_text"),
+    ("mapped", "parameters", "table_text"),
     (
         "analyser",
         "arguments",
