@@ -51,10 +51,10 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
     Notes
     -----
     All rows given to the methods are read in blocks, whatever their dtype and memory layout: a float32 or memory-mapped
-    table is never copied whole, and a mapped file that is cut off meanwhile is an OSError. Frames of pandas, polars, pyarrow and their kind are tables, too. Cells that are NaN
-    are missing: what is said of such a row is what its other cells say, exactly, by marginal distributions. Cost is
-    O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of missing cells; no d x d matrix is formed except by
-    `covariance`.
+    table is never copied whole, and a mapped file that is cut off meanwhile is an OSError. Frames of pandas, polars,
+    pyarrow and their kind are tables, too. Cells that are NaN are missing: what is said of such a row is what its other
+    cells say, exactly, by marginal distributions. Cost is O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of
+    missing cells; no d x d matrix is formed except by `covariance`.
 
     Large tables are shared among threads, one for each core that the process may use, see
     `amofa.threads.default_threads`; there are fewer in a block ``with amofa.threads.use_threads(1):``. Results are the
