@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -6,4 +8,12 @@ def load(
     center: NDArray[np.float64],
     factor: NDArray[np.float64],
     out: NDArray[np.float64],
-) -> None: ...
+    guarded: bool = False,
+) -> bool: ...
+def copy(
+    table: NDArray[Any],
+    rows: NDArray[np.intp] | None,
+    columns: NDArray[np.intp] | None,
+    out: NDArray[np.int8],
+) -> bool: ...
+def forget_guards() -> None: ...

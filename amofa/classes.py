@@ -25,6 +25,7 @@ from amofa.coordinates import Coordinates, floor_variances
 from amofa.door import check_table, check_weights
 from amofa.fitting import fit
 from amofa.frames import column_names
+from amofa.mapped import in_memory, take
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
@@ -231,6 +232,7 @@ class _Rows:
             raise TypeError(f"y must hold whole numbers from 0, got dtype {labels.dtype}")
         if labels.shape != (len(X),):
             raise ValueError(f"y has shape {labels.shape}, but X has {len(X)} rows; pass one class per row")
+        labels = in_memory(labels, name="y")
         if labels.min() < 0:
             raise ValueError(f"y must hold whole numbers from 0, got {labels.min()}")
         weights = None if sample_weight is None else check_weights(sample_weight, len(X))
@@ -243,7 +245,7 @@ class _Rows:
 
     def subset(self, selected: Mask) -> _Rows:
         weights = None if self.weights is None else self.weights[selected]
-        return _Rows(self.X[selected], self.y[selected], weights, self.n_classes, selected)
+        return _Rows(take(self.X, selected), self.y[selected], weights, self.n_classes, selected)
 
     def counts(self) -> FloatArray:
         """Sums of weights of the classes, (C,)."""
@@ -262,7 +264,7 @@ class _Rows:
         floor = floor_variances(noise_floor, None, self.coordinates())
         for c in range(self.n_classes):
             rows = self.y == c
-            yield Table(self.X[rows], None if self.weights is None else self.weights[rows], floor)
+            yield Table(take(self.X, rows), None if self.weights is None else self.weights[rows], floor)
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
         """Which rows to train with, and which to hold out; nothing where none can be."""
@@ -295,7 +297,7 @@ def class_parts(X: NDArray[Any], y: Labels, n_classes: int, n_parts: int) -> Lab
     parts = np.empty(len(y), dtype=np.intp)
     for c in range(n_classes):
         rows = np.flatnonzero(y == c)
-        numbers = distinct_rows(X[rows])
+        numbers = distinct_rows(take(X, rows))
         n = int(numbers.max()) + 1
         step = -(-n // MOST_ROWS)
         taken = -(-n // step)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from amofa.mapped import take
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import PosteriorBlock, Samples
 from amofa.threads import use_threads
@@ -56,7 +57,7 @@ def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Ro
     step = min(_BATCH_ROWS, max(1, _BATCH_CELLS // max(1, d)))
     for start in range(0, n, step):
         positions = np.arange(start, min(start + step, n))
-        missing = np.isnan(table[start : start + step] if rows is None else table[rows[positions]])
+        missing = np.isnan(take(table, slice(start, start + step) if rows is None else rows[positions]))
         incomplete = missing.any(axis=1)
         if not incomplete.all():
             yield positions[~incomplete], np.ones(d, dtype=np.bool_)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa.frames import column_without_numbers, to_array
+from amofa.mapped import in_memory, take
 from amofa.parameters import FloatArray
 
 # Cells are looked at so many at a time (1 MB as float64).
@@ -140,7 +141,7 @@ def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing:
     for start in range(0, len(table) if table.dtype.kind == "f" else 0, rows):
         # As float64, which is what it will be read as: longer floats may have no finite value there.
         with np.errstate(over="ignore"):
-            values = table[start : start + rows].astype(np.float64, copy=False)
+            values = take(table, slice(start, start + rows), name=name).astype(np.float64, copy=False)
         wrong = ~np.isfinite(values)
         if may_be_missing and wrong.any():
             missing = np.isnan(values)
@@ -165,9 +166,9 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
-    weights = weights.astype(np.float64)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
+    weights = in_memory(weights, name="sample_weight").astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         i = int(np.argmax(wrong))

@@ -13,6 +13,7 @@ from amofa._analyser import Solver
 from amofa.coordinates import Coordinates
 from amofa.exact_em import Problem, exact_em
 from amofa.frames import check_same_names
+from amofa.mapped import in_memory, take
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.moves import first_mixture
 from amofa.parameters import Component, FloatArray, Parameters
@@ -51,7 +52,7 @@ class LabelledRows:
         for label in range(self.labels.max() + 1):
             rows = np.flatnonzero(self.labels == label)
             weights = None if self.weights is None else self.weights[rows]
-            yield coordinates.samples(*merge_repeats(self.table[rows], weights), None)
+            yield coordinates.samples(*merge_repeats(take(self.table, rows), weights), None)
 
 
 def check_init(
@@ -101,6 +102,7 @@ def _check_labels(init: ArrayLike, n: int) -> NDArray[Any]:
         raise TypeError(f"init must be a mixture or whole numbers, one label for each row, got {kind}")
     if labels.shape != (n,):
         raise ValueError(f"init has shape {labels.shape}, but X has {n} rows; pass one label for each row")
+    labels = in_memory(labels, name="init")
     if labels.min() < UNLABELLED:
         i = int(np.argmax(labels < UNLABELLED))
         raise ValueError(f"init has the label {labels[i]} in row {i} (from 0); labels are 0 or more, or -1 for none")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from amofa import _kurtosis, _posterior, _rows, _statistics
 from amofa._em import Iteration, IterationPart
 from amofa._exact import ExactIteration, ExactIterationPart
+from amofa.mapped import MappedFile, take
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 from amofa.threads import OneEach, in_order
 
@@ -89,6 +90,7 @@ class Samples:
         scale: FloatArray | None = None,
     ) -> None:
         self._table, self._rows, self._columns = table, rows, columns
+        self._file = MappedFile.of(table)
         self._center, self._scale = center, scale
         self._weights = weights if weights is None or rows is None else weights[rows]
         self.n_rows = len(table) if rows is None else len(rows)
@@ -178,15 +180,22 @@ class Samples:
         start = i * self._step
         stop = min(start + self._step, self.n_rows)
         x = memory[: self.n_features * (stop - start)].reshape(self.n_features, stop - start)
-        _rows.load(self._block(start, stop), self._origin, self._factor, x)
+        block = self._block(start, stop)
+        if self._file is None:
+            _rows.load(block, self._origin, self._factor, x)
+        else:
+            self._file.check(_rows.load(block, self._origin, self._factor, x, guarded=True))
         return x, None if self._weights is None else self._weights[start:stop]
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         """Rows of the table in a form that the kernel reads; those of most tables are not copied."""
-        block = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
-        if self._columns is not None:
-            block = block[:, self._columns]
-        return block if block.dtype in _LOADED and block.flags.c_contiguous else np.ascontiguousarray(block, np.float64)
+        if self._rows is None and self._columns is None:
+            block = self._table[start:stop]
+            if _is_loaded(block):
+                return block
+        rows = slice(start, stop) if self._rows is None else self._rows[start:stop]
+        block = take(self._table, rows, self._columns)
+        return block if _is_loaded(block) else np.ascontiguousarray(block, np.float64)
 
     # -- parts of a pass, for several threads --
 
@@ -377,6 +386,11 @@ class Samples:
         excess = fourth / np.where(counts > 0, counts, 1.0) - gaussian
         gamma: FloatArray = excess * np.sqrt(counts / (8 * gaussian))
         return gamma
+
+
+def _is_loaded(block: NDArray[Any]) -> bool:
+    in_order = block.flags.c_contiguous or block.strides[0] == block.itemsize
+    return in_order and block.dtype in _LOADED and (block.strides[1] % block.itemsize == 0)
 
 
 def _chunk_rows(n_rows: int, n_features: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa.door import check_incomplete_table, check_table
+from amofa.mapped import in_memory, take
 from amofa.table_columns import Choice
 from amofa.table_text import DELIMITERS, STANDARD_STREAM, Columns, read_text, suffix
 
@@ -163,8 +164,8 @@ def _read_numpy(source: str, chosen: Choice, key: str | None) -> Columns:
     if chosen.is_whole:
         return Columns(array, None, None)
     places = chosen.places(None, array.shape[1])
-    labels = None if places.labels is None else _as_labels(array[:, places.labels])
-    return Columns(array[:, places.numbers], labels, None)
+    labels = None if places.labels is None else _as_labels(in_memory(array[:, places.labels], name=source))
+    return Columns(take(array, None, places.numbers, name=source), labels, None)
 
 
 def _as_labels(column: NDArray[Any]) -> NDArray[Any]:

@@ -46,7 +46,7 @@ FLOORS = (
         "history",
         "table_columns",
     ),
-    ("parameters", "table_text"),
+    ("mapped", "parameters", "table_text"),
     (
         "analyser",
         "arguments",

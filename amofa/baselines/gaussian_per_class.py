@@ -15,6 +15,7 @@ from amofa.coordinates import Coordinates, Standardized
 from amofa.criterion import gaussian_message_length
 from amofa.door import check_table, check_weights, counted_rows
 from amofa.history import Step
+from amofa.mapped import in_memory
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.results import make_report, warn_of_constant_columns, with_canonical_factors
@@ -167,6 +168,7 @@ def _check_labels(y: ArrayLike, n: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}, but X has {n} rows; pass one label per row")
+    labels = in_memory(labels, name="y")
     if labels.dtype.kind in "fc" and np.isnan(labels).any():
         raise ValueError(f"y is NaN in row {int(np.argmax(np.isnan(labels)))} (from 0); drop such rows")
     try:

@@ -23,6 +23,7 @@ from amofa.door import check_table
 from amofa.em import Fit, Settings, expectation_maximization
 from amofa.history import Step
 from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
+from amofa.mapped import take
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.moves import add_factor, covariance_misfit, first_mixture
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters
@@ -163,7 +164,7 @@ def _two_sets(
         raise ValueError("X has one row, of which none can be held out; pass more rows, or validation")
     n_held_out = min(max(1, round(share * len(table))), len(table) - 1)
     order = random_generator(random_state).permutation(len(table))
-    return table[np.sort(order[n_held_out:])], table[np.sort(order[:n_held_out])]
+    return take(table, np.sort(order[n_held_out:])), take(table, np.sort(order[:n_held_out]))
 
 
 def _no_penalty(n_features: int, n_factors: Sequence[int], n: float) -> Penalty:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from amofa.arguments import check_whole_number
 from amofa.door import check_incomplete_table
 from amofa.frames import check_same_names, column_names, column_positions
+from amofa.mapped import in_memory, take
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.parameters import FloatArray
 from amofa.plot._axes import (
@@ -101,9 +102,10 @@ def clusters(
     ax = axes_for(ax, n_entries=model.n_components if groups is None else len(groups.names))
     if table is not None:
         rows = drawn_rows(len(table))
-        whole = _whole(model, table[rows])
+        drawn = take(table, rows)
+        whole = _whole(model, drawn)
         # In the order of the rows, so that no colour lies over all others.
-        own = [colors[k] for k in model.predict(table[rows])] if groups is None else groups.row_colors
+        own = [colors[k] for k in model.predict(drawn)] if groups is None else groups.row_colors
         x, y = view.points(whole).T
         ax.scatter(x, y, c=own, **dots(len(rows)))
     shown = colors if groups is None else [(0.0, 0.0, 0.0)] * len(colors)
@@ -174,7 +176,7 @@ def uncertainty(
     """
     view = make_view(model, columns)
     table = check_rows(model, X)
-    rows = table[drawn_rows(len(table))]
+    rows = take(table, drawn_rows(len(table)))
     doubt = 1.0 - model.predict_proba(rows).max(axis=1)
     # The doubtful ones on top.
     order = np.argsort(doubt, kind="stable")
@@ -228,7 +230,7 @@ def density(
     """
     check_model(model)
     (j,) = column_positions([column], model.feature_names, model.n_features, name="column")
-    values = None if X is None else _present(check_rows(model, X)[:, j], j)
+    values = None if X is None else _present(in_memory(check_rows(model, X)[:, j]), j)
     means = model.means[:, j]
     variances = np.array([(loadings[j] ** 2).sum() for loadings in model.loadings]) + model.uniquenesses[:, j]
     deviations = np.sqrt(variances)
@@ -315,7 +317,7 @@ def factor_scores(
     selected = np.flatnonzero(model.predict(table) == k)
     selected = selected[drawn_rows(len(selected))]
     groups = None if labels is None else make_groups(labels, len(table)).among(selected)
-    scores = model.factor_scores(table[selected])[k] if len(selected) else np.empty((0, p))
+    scores = model.factor_scores(take(table, selected))[k] if len(selected) else np.empty((0, p))
     color = component_colors(model.n_components)[k]
     if p == 1:
         if factors is not None or labels is not None:
@@ -394,7 +396,7 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     """
     check_model(model)
     table = check_rows(model, X)
-    proba = model.predict_proba(table[drawn_rows(len(table))])
+    proba = model.predict_proba(take(table, drawn_rows(len(table))))
     found = proba.argmax(axis=1)
     order = np.lexsort((-proba[np.arange(len(proba)), found], found))
     ax = axes_for(ax, n_entries=model.n_components)

@@ -18,7 +18,7 @@ from amofa.classes import NOISE_FLOOR, PARTS, Table, fit_classes
 from amofa.door import check_weights
 from amofa.parameters import FloatArray
 from amofa.pooling import ClassFit
-from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations
+from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations, unmapped
 
 
 class AMoFAClassifier(ClassifierMixin, BaseEstimator):
@@ -162,6 +162,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         # `fit_classes` looks for NaN in X.
+        X, y = unmapped(X, as_floats=True), unmapped(y)
         rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)

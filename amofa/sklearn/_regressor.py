@@ -14,7 +14,7 @@ from amofa.conditional import conditional_moments
 from amofa.fitting import fit
 from amofa.frames import column_names
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.sklearn._options import FLOATS, FitOptions, NamedTable, checked_rows
+from amofa.sklearn._options import FLOATS, FitOptions, NamedTable, checked_rows, unmapped
 
 
 class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
@@ -115,7 +115,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
         self
         """
         rows, targets = validate_data(
-            self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_all_finite=False
+            self, unmapped(X), unmapped(y), dtype=FLOATS, multi_output=True, y_numeric=True, ensure_all_finite=False
         )
         self._one_target = targets.ndim == 1
         self.n_outputs_ = 1 if self._one_target else targets.shape[1]
