@@ -21,8 +21,7 @@ cdef struct Prepared:
     const Py_ssize_t *offsets
     double *weights
     double *log_constants          # log of weight times the normalising constant
-    double *form                   # how the Mahalanobis distance is taken: by Woodbury's identity 0, from residuals 1,
-                                   # from residuals in twice the precision 2
+    double *form                   # of the Mahalanobis distance: Woodbury's 0, residuals 1, in twice the precision 2
     double *means
     double *inverse_uniquenesses
     double *loadings

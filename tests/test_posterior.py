@@ -61,7 +61,7 @@ def one_component(loadings, uniquenesses, mean=None):
 
 
 def forms(parameters):
-    """How the kernel takes the distances of each component, (K,): 0, or from residuals 1, or in twice the precision 2."""
+    """How the kernel takes the distances of each component, (K,): 0, from residuals 1, in twice the precision 2."""
     K = parameters.n_components
     return Evaluator(parameters).prepared[2 * K : 3 * K]
 
