@@ -5,7 +5,7 @@ include "_blas_int.pxi"
 
 from libc.math cimport sqrt
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm
-from scipy.linalg.cython_lapack cimport dpotrf, dsyevd, dsyevr
+from scipy.linalg.cython_lapack cimport dgeqrf, dorgqr, dpotrf, dsyevd, dsyevr
 
 # Components with one factor are common and their products tiny: below this many multiplications a plain loop is done
 # before BLAS has looked at its arguments.
@@ -78,6 +78,33 @@ cdef inline void solve_lower(
             b[j] /= l[0]
     elif n and m:
         dtrsm(&side, &uplo, &trans, &diag, &im, &in_, &one, <double *> l, &il, b, &ib)
+
+
+cdef inline int lower_orthogonal(
+    Py_ssize_t n, Py_ssize_t m, double *a, Py_ssize_t lda, double *l, Py_ssize_t ldl, double *work,
+) noexcept nogil:
+    """A (n, m) = L Q, n <= m: its rows become the orthonormal ones of Q, the lower triangle of L (n, n) is set.
+
+    The diagonal of L is not negative. `work` has room for 2 n values. Returns 0 where arguments make sense.
+    """
+    cdef blas_int in_ = <blas_int> n, im = <blas_int> m, ia = <blas_int> lda, info = 0
+    cdef Py_ssize_t q, r, j
+    if n == 0:
+        return 0
+    dgeqrf(&im, &in_, a, &ia, work, work + n, &in_, &info)
+    if info == 0:
+        for q in range(n):
+            for r in range(q + 1):
+                l[q * ldl + r] = a[q * lda + r]
+        dorgqr(&im, &in_, &in_, a, &ia, work, work + n, &in_, &info)
+    if info == 0:
+        for r in range(n):
+            if l[r * ldl + r] < 0.0:
+                for q in range(r, n):
+                    l[q * ldl + r] = -l[q * ldl + r]
+                for j in range(m):
+                    a[r * lda + j] = -a[r * lda + j]
+    return <int> info
 
 
 cdef inline Py_ssize_t eigen_work(Py_ssize_t n) noexcept nogil:

@@ -4,8 +4,8 @@
 # row per factor. Rows of data are the fastest index: a block of n rows is a (d, n) array with row stride ld.
 #
 # parameters   weights (K), means (K, d), uniquenesses (K, d), loadings (P, d)
-# prepared     weights (K), log_constants (K), residual_form (K), means (K, d), inverse_uniquenesses (K, d),
-#              loadings (P, d), projections (P, d), choleskys (sum of p_k^2)
+# prepared     weights (K), log_constants (K), form (K), means (K, d), inverse_uniquenesses (K, d),
+#              loadings (P, d), projections (P, d), choleskys (sum of p_k^2), memory for the preparation
 
 
 cdef struct Parameters:
@@ -21,12 +21,13 @@ cdef struct Prepared:
     const Py_ssize_t *offsets
     double *weights
     double *log_constants          # log of weight times the normalising constant
-    double *residual_form          # 1 where the Mahalanobis distance is taken from residuals, else 0
+    double *form                   # of the Mahalanobis distance: Woodbury's 0, residuals 1, in twice the precision 2
     double *means
     double *inverse_uniquenesses
     double *loadings
     double *projections            # W_k = L_k^-1 Lambda_k' Psi_k^-1 (p_k, d), L_k L_k' the capacitance
     double *choleskys              # L_k (p_k, p_k), lower triangles
+    double *preparation            # of `orthogonal_length` values
 
 
 cdef struct Scratch:
@@ -34,6 +35,7 @@ cdef struct Scratch:
     double *deviations             # (d, stride), of the component last looked at, or of its rows alone
     double *projected              # (P, stride), W_k (x - mean_k)
     double *scaled                 # (max p, stride)
+    double *halves                 # (max p, stride), the upper halves of factor scores
     double *log_joint              # (K, stride)
     double *responsibilities       # (K, stride)
     double *log_density            # (stride)

@@ -3,12 +3,16 @@
 With W = L^-1 Lambda' Psi^-1 and L L' = I + Lambda' Psi^-1 Lambda (the capacitance), Woodbury's identity gives the
 squared Mahalanobis distance of x - mu = e as sum_j e_j^2 / psi_j - |W e|^2 and the determinant lemma gives
 log |Sigma| = sum_j log psi_j + 2 sum_q log L_qq. No d x d matrix is formed.
+
+Where the capacitance is large, the difference has lost its digits, and the sum I + Lambda' Psi^-1 Lambda those of its
+small eigenvalues. L and W then come from an orthogonal decomposition, [Lambda' Psi^-1/2, I] = L [W Psi^1/2, L^-1],
+which does not form the sum, and distances from the residuals of the factors.
 """
 
-from libc.math cimport INFINITY, M_PI, log, sqrt
+from libc.math cimport INFINITY, M_PI, fabs, log, sqrt
 from libc.string cimport memcpy
 
-from amofa._blas cimport cholesky_lower, gemm, solve_lower, syrk_lower
+from amofa._blas cimport cholesky_lower, gemm, lower_orthogonal, solve_lower, syrk_lower
 
 cdef extern from "simd.h" nogil:
     void amofa_deviations(Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t ldx, const double *mean,
@@ -28,6 +32,9 @@ cdef extern from "simd.h" nogil:
 cdef extern from "products.h" nogil:
     void amofa_distances(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx, const double *mean,
                          const double *scale, const double *w, double *projected, Py_ssize_t ld, double *distance)
+    void amofa_residual_squares(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx,
+                                const double *mean, const double *loadings, const double *z, double *z_upper,
+                                Py_ssize_t ld, const double *scale, double *distance)
 
 # A block of rows should be long enough for products of matrices to run at full speed, and for those rows of it that
 # belong to one component, too; with its deviations it should not be far beyond the second-level cache (1 MB each).
@@ -43,9 +50,25 @@ cdef enum:
     TILE_ROWS_MAX = 256
     TILE_ROWS_MIN = 32
 
-# The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has; beyond this the
-# distance is taken from the residuals of the factors instead, at twice the work.
+# The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has, and so does its
+# Cholesky factor; beyond this the factor is an orthogonal decomposition's, and the distance is taken from the residuals
+# of the factors, at twice the work.
 cdef double RESIDUAL_CAPACITANCE = 1e3
+
+# Residuals are smaller than what they are differences of by the root of the capacitance. Up to this one they lose three
+# digits; beyond, they are taken in twice the precision, at 1.3 times (3 features) to 3 times (1000) the work.
+cdef double EXACT_RESIDUAL_CAPACITANCE = 1e6
+
+# Ways to take the distance: what `Prepared.form` says.
+cdef enum:
+    WOODBURY = 0
+    RESIDUAL = 1
+    EXACT_RESIDUAL = 2
+
+# A row of [Psi^-1/2 Lambda; I]: its largest magnitude, and its number.
+cdef struct SizedRow:
+    double size
+    Py_ssize_t number
 
 
 # ---- layout ----------------------------------------------------------------------------------------------------------
@@ -66,12 +89,13 @@ cdef Prepared view_prepared(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offset
     view.offsets = offsets
     view.weights = buffer
     view.log_constants = view.weights + K
-    view.residual_form = view.log_constants + K
-    view.means = view.residual_form + K
+    view.form = view.log_constants + K
+    view.means = view.form + K
     view.inverse_uniquenesses = view.means + K * d
     view.loadings = view.inverse_uniquenesses + K * d
     view.projections = view.loadings + offsets[K] * d
     view.choleskys = view.projections + offsets[K] * d
+    view.preparation = view.choleskys + squared_factors(K, offsets)
     return view
 
 
@@ -82,7 +106,8 @@ cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil:
     view.deviations = work
     view.projected = view.deviations + n * mixture.n_features
     view.scaled = view.projected + n * mixture.offsets[K]
-    view.log_joint = view.scaled + n * most_factors(K, mixture.offsets)
+    view.halves = view.scaled + n * most_factors(K, mixture.offsets)
+    view.log_joint = view.halves + n * most_factors(K, mixture.offsets)
     view.responsibilities = view.log_joint + n * K
     view.log_density = view.responsibilities + n * K
     view.row_sum = view.log_density + n
@@ -112,14 +137,24 @@ cdef Py_ssize_t n_parameters_stored(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t
 
 
 cdef Py_ssize_t prepared_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
+    return (3 * K + 2 * K * d + 2 * offsets[K] * d + squared_factors(K, offsets)
+            + orthogonal_length(d, most_factors(K, offsets)))
+
+
+cdef Py_ssize_t squared_factors(Py_ssize_t K, const Py_ssize_t *offsets) noexcept nogil:
     cdef Py_ssize_t k, squares = 0
     for k in range(K):
         squares += (offsets[k + 1] - offsets[k]) * (offsets[k + 1] - offsets[k])
-    return 3 * K + 2 * K * d + 2 * offsets[K] * d + squares
+    return squares
+
+
+cdef Py_ssize_t orthogonal_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
+    """Values of memory that `orthogonal_form` needs."""
+    return p * (d + p) + 2 * (d + p) + 2 * p
 
 
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
-    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 4)
+    return block_rows(d) * (d + offsets[K] + 2 * most_factors(K, offsets) + 2 * K + 4)
 
 
 # ---- preparation -----------------------------------------------------------------------------------------------------
@@ -170,26 +205,81 @@ cdef int prepare_component(
         for q in range(p):
             cholesky[q * p + q] += 1.0
             largest = max(largest, cholesky[q * p + q])
-        if cholesky_lower(p, cholesky, p):
+        if not largest < INFINITY:
             return 1
+        if largest > RESIDUAL_CAPACITANCE:
+            if orthogonal_form(p, d, inverse, projection, cholesky, mixture.preparation):
+                return 1
+        else:
+            if cholesky_lower(p, cholesky, p):
+                return 1
+            for q in range(p):
+                for j in range(d):
+                    projection[q * d + j] = loadings[q * d + j] * inverse[j]
+            solve_lower(b"N", p, d, cholesky, p, projection, d)
         for q in range(p):
             log_determinant += 2.0 * log(cholesky[q * p + q])
-            for j in range(d):
-                projection[q * d + j] = loadings[q * d + j] * inverse[j]
-        solve_lower(b"N", p, d, cholesky, p, projection, d)
     # Infinite loadings and NaN end up here.
     if not -INFINITY < log_determinant < INFINITY:
         return 1
-    mixture.residual_form[k] = largest > RESIDUAL_CAPACITANCE
+    mixture.form[k] = (EXACT_RESIDUAL if largest > EXACT_RESIDUAL_CAPACITANCE
+                       else RESIDUAL if largest > RESIDUAL_CAPACITANCE else WOODBURY)
     mixture.log_constants[k] = log(parameters.weights[k]) - 0.5 * (d * log(2.0 * M_PI) + log_determinant)
     return 0
+
+
+cdef int orthogonal_form(
+    Py_ssize_t p, Py_ssize_t d, const double *inverse, double *projection, double *cholesky, double *memory,
+) noexcept nogil:
+    """L and W from Lambda' Psi^-1/2, which `projection` (p, d) holds, without the capacitance. Returns 0.
+
+    With [Lambda' Psi^-1/2, I] = L Q, L L' is the capacitance, and the first d columns of Q are W Psi^1/2. Householder's
+    reflections leave each feature its own digits, however large others are, if the largest come first (Higham, Accuracy
+    and Stability of Numerical Algorithms, 2nd ed., section 19.4).
+    """
+    cdef Py_ssize_t m = d + p, q, i, j
+    cdef double *matrix = memory                              # (p, m)
+    cdef SizedRow *rows = <SizedRow *> (matrix + p * m)       # (m)
+    cdef double *work = matrix + p * m + 2 * m                # (2 p)
+    for i in range(m):
+        rows[i].number, rows[i].size = i, 0.0 if i < d else 1.0
+    for q in range(p):
+        for j in range(d):
+            rows[j].size = max(rows[j].size, fabs(projection[q * d + j]))
+    largest_first(m, rows)
+    for i in range(m):
+        j = rows[i].number
+        for q in range(p):
+            matrix[q * m + i] = projection[q * d + j] if j < d else <double> (j - d == q)
+    if lower_orthogonal(p, m, matrix, m, cholesky, p, work):
+        return 1
+    for i in range(m):
+        j = rows[i].number
+        if j < d:
+            for q in range(p):
+                projection[q * d + j] = matrix[q * m + i] * sqrt(inverse[j])
+    return 0
+
+
+cdef void largest_first(Py_ssize_t n, SizedRow *rows) noexcept nogil:
+    """Sort rows in place, by Shell's method."""
+    cdef Py_ssize_t gap = n // 2, i, j
+    cdef SizedRow row
+    while gap:
+        for i in range(gap, n):
+            row, j = rows[i], i
+            while j >= gap and rows[j - gap].size < row.size:
+                rows[j] = rows[j - gap]
+                j -= gap
+            rows[j] = row
+        gap //= 2
 
 
 # ---- one block of rows -----------------------------------------------------------------------------------------------
 
 cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil:
     """Whether component k has loops of its own, without BLAS; they know no residual form."""
-    return (mixture.n_features <= AMOFA_SMALL_FEATURES and mixture.residual_form[k] == 0.0
+    return (mixture.n_features <= AMOFA_SMALL_FEATURES and mixture.form[k] == WOODBURY
             and mixture.offsets[k + 1] - mixture.offsets[k] <= AMOFA_SMALL_FACTORS)
 
 
@@ -202,6 +292,8 @@ cdef void residual_log_joint(
     |Psi^(-1/2) (e - Lambda z)|^2 + |z|^2 with z = E[z | x] = L^-T W e: no difference of large numbers.
     """
     cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
+    cdef const double *inverse = mixture.inverse_uniquenesses + k * d
+    cdef const double *loadings = mixture.loadings + mixture.offsets[k] * d
     cdef double *projected = scratch.projected + mixture.offsets[k] * stride
     cdef double *distance = scratch.log_joint + k * stride
 
@@ -210,9 +302,12 @@ cdef void residual_log_joint(
          projected, stride)
     memcpy(scratch.scaled, projected, p * stride * sizeof(double))
     solve_lower(b"T", p, n, cholesky, p, scratch.scaled, stride)
-    gemm(b"T", b"N", d, n, p, -1.0, mixture.loadings + mixture.offsets[k] * d, d, scratch.scaled, stride,
-         1.0, scratch.deviations, stride)
-    amofa_scaled_squares(n, d, scratch.deviations, stride, mixture.inverse_uniquenesses + k * d, distance)
+    if mixture.form[k] == EXACT_RESIDUAL:
+        amofa_residual_squares(n, d, p, x, ldx, mixture.means + k * d, loadings, scratch.scaled,
+                               scratch.halves, stride, inverse, distance)
+    else:
+        gemm(b"T", b"N", d, n, p, -1.0, loadings, d, scratch.scaled, stride, 1.0, scratch.deviations, stride)
+        amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
     amofa_add_squares(n, p, 1.0, scratch.scaled, stride, distance)
     amofa_log_joint(n, mixture.log_constants[k], distance)
 
@@ -243,14 +338,14 @@ cdef void posterior_block(
     cdef Py_ssize_t K = mixture.n_components, tile = tile_rows(mixture.n_features), start = 0, length, k, p
     cdef const double *cholesky = mixture.choleskys
     for k in range(K):
-        if mixture.residual_form[k] != 0.0:
+        if mixture.form[k] != WOODBURY:
             residual_log_joint(n, x, ldx, k, cholesky, mixture, scratch)
         p = mixture.offsets[k + 1] - mixture.offsets[k]
         cholesky += p * p
     while start < n:
         length = min(tile, n - start)
         for k in range(K):
-            if mixture.residual_form[k] == 0.0:
+            if mixture.form[k] == WOODBURY:
                 tile_log_joint(start, length, x, ldx, k, mixture, scratch)
         amofa_responsibilities(length, K, scratch.log_joint + start, scratch.stride, mixture.weights,
                                scratch.log_density + start, scratch.row_sum, scratch.responsibilities + start)

@@ -32,6 +32,9 @@
 AMOFA_INLINE uint64_t amofa_bits(double x) { uint64_t b; memcpy(&b, &x, sizeof b); return b; }
 AMOFA_INLINE double amofa_from_bits(uint64_t b) { double x; memcpy(&x, &b, sizeof x); return x; }
 
+/* The first 26 of the 53 bits of x. */
+AMOFA_INLINE double amofa_upper_half(double x) { return amofa_from_bits(amofa_bits(x) & ~UINT64_C(0x7FFFFFF)); }
+
 /*
  * exp(x) for x <= 0, within 2 ulp; exactly 0 below -708 (exp(-708) is the last normal number) and for NaN.
  * x = k log 2 + r with |r| <= log(2) / 2, and exp(r) = 1 + r + r^2 q(r): q interpolates at the ten Chebyshev nodes of that

@@ -60,10 +60,10 @@ def one_component(loadings, uniquenesses, mean=None):
     return Parameters.from_components([Component(1.0, mean, loadings, uniquenesses)])
 
 
-def uses_residuals(parameters):
-    """Whether the kernel takes the distances of each component from residuals, (K,)."""
+def forms(parameters):
+    """How the kernel takes the distances of each component, (K,): 0, from residuals 1, in twice the precision 2."""
     K = parameters.n_components
-    return Evaluator(parameters).prepared[2 * K : 3 * K] != 0
+    return Evaluator(parameters).prepared[2 * K : 3 * K]
 
 
 def check_against_reference(parameters, x):
@@ -259,11 +259,11 @@ def test_dependent_loadings_match_exact_arithmetic(rng, p):
     assert log_error(posterior(parameters, x).log_density, exact) < 1e-9
 
 
-@pytest.mark.parametrize("capacitance", [999.0, 1001.0])
-def test_both_forms_of_the_distance_are_used_and_exact(rng, capacitance):
+@pytest.mark.parametrize(("capacitance", "form"), [(999.0, 0), (1001.0, 1), (999e3, 1), (1001e3, 2)])
+def test_all_forms_of_the_distance_are_used_and_exact(rng, capacitance, form):
     root = np.sqrt(capacitance - 1)
     parameters = one_component([[root, 0.0, 0.0], [0.0, root / 2, root / 3]], np.ones(3))
-    assert uses_residuals(parameters)[0] == (capacitance > 1000)
+    assert forms(parameters)[0] == form
     x = np.concatenate([random_rows(rng, parameters, 4), [[root * 10, 0.0, 0.1]]])
     exact = [reference.exact_log_joint(row, parameters.component(0)) for row in x]
     assert log_error(posterior(parameters, x).log_density, exact) < TOLERANCE
@@ -396,7 +396,7 @@ def test_prepare_refuses_wrong_buffers(changes, message):
 def test_buffer_lengths():
     parameters, prepared, work = _posterior.buffer_lengths(np.array([0, 1, 3]), 3)
     assert parameters == 2 + 2 * 2 * 3 + 3 * 3
-    assert prepared == 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3 + (1 + 4)
+    assert prepared == 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3 + (1 + 4) + (2 * 5 + 2 * 5 + 2 * 2)
     assert work >= 256 * (3 + 3 + 2 + 2 * 2 + 2)
     for offsets, d, message in (([0], 3, "start with 0"), ([0, 2, 1], 3, "not decrease"), ([0, 1], 0, "positive")):
         with pytest.raises(ValueError, match=message):
