@@ -29,7 +29,7 @@ def test_01_a_handful_of_scores(d, start):
     X = np.random.default_rng(start).exponential(size=(5 + start % 5, d)).round(1)
     X[1] = X[0]
     # Two components are there or are not; in neither case is there anything else to say.
-    model = amofa.fit(X, max_components=2, n_factors=0)
+    model = fitted(X, max_components=2, n_factors=0)
     assert model.n_components <= 2
     assert fitted(SCORES[:, None], n_components=2, n_factors=0).n_components == 2
 

@@ -133,7 +133,7 @@ SMALL_FITS = """
     amofa.fit(X, callback=look)
     assert {blas for _, blas in seen} == {1}, seen
     assert max(threads for threads, _ in seen) <= default_threads()
-    assert seconds(None) < 1.5 * alone
+    assert seconds(None) < 2 * alone
 """
 
 
@@ -263,3 +263,11 @@ def test_49_a_callback_for_each_step_of_the_search_that_may_end_it(rng):
     stopped = fitted(X, callback=lambda step: step.n_components == 2)
     assert stopped.n_components == 2
     assert len(stopped.history) < len(model.history)
+
+
+@pytest.mark.xfail(reason="a callback sees the models that a search looks at, not the iterations of EM that lead there")
+def test_49_a_callback_for_each_iteration_of_em(rng):
+    X, _ = blobs(rng, [100] * 2, [(0, 0), (9, 0)])
+    steps = []
+    model = fitted(X, callback=steps.append)
+    assert len(steps) >= sum(step.n_iter for step in model.history)
