@@ -139,16 +139,18 @@ class Covariance:
         self, count: float, uniquenesses: FloatArray, n_factors: int, prior: Prior
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         d = len(self.matrix)
+        # Factors beyond the number of columns are empty.
+        used = min(n_factors, d)
         found, loadings, spectrum = uniquenesses.copy(), np.zeros((n_factors, d)), np.empty((1, d))
         cost = self.solver.solve(
             self.matrix[None],
             np.array([count]),
-            np.array([0, n_factors], dtype=np.intp),
+            np.array([0, used], dtype=np.intp),
             prior.floor,
             prior.count,
             prior.scale,
             found,
-            loadings,
+            loadings[:used],
             spectrum,
             MOST_STEPS,
             TOLERANCE,

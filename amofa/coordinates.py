@@ -15,8 +15,11 @@ from amofa.door import counted_rows
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 
-# Variances, that is squares of standard deviations, must be normal numbers.
-_SCALE_MIN, _SCALE_MAX = 1e-150, 1e153
+# Variances, that is squares of standard deviations, must be normal numbers, and so must their smallest shares.
+_SCALE_MIN, _SCALE_MAX = 1e-147, 1e153
+# Uniquenesses are at least this share of a column's variance: below it covariance matrices become singular in double
+# precision. A floor of more than the other share is a mistake.
+_LEAST_SHARE, _MOST_SHARE = 1e-12, 1e100
 # A column whose range is within the rounding of its values carries nothing.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
@@ -138,15 +141,28 @@ def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
 
 
 def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
-    """Smallest uniqueness of each column in its own units, (d,); what constant columns get."""
-    if not isinstance(floor, float):
-        return floor.copy()
-    if scale is not None:
-        return floor * scale
-    variances = coordinates.scale**2
-    varying = variances[~coordinates.constant]
-    variances[coordinates.constant] = varying.mean() if len(varying) else 1.0
-    return floor * variances
+    """Smallest uniqueness of each column in its own units, (d,); what constant columns get.
+
+    Raises
+    ------
+    ValueError
+        If one is out of all proportion to the column's variance, or no finite number.
+    """
+    constant, variances, most = coordinates.constant, coordinates.scale**2, np.finfo(np.float64).max
+    # Constant columns are so only within the rounding of their values.
+    rounding = np.minimum(_ROUNDING / 2 * np.abs(coordinates.center), _SCALE_MAX) ** 2
+    with np.errstate(over="ignore"):
+        least = np.where(constant, rounding, _LEAST_SHARE * variances)
+        largest = np.where(constant, most, np.minimum(_MOST_SHARE * variances, most))
+        variances[constant] = variances[~constant].mean() if not constant.all() else 1.0
+        floors = floor * (variances if scale is None else scale) if isinstance(floor, float) else floor
+    if not (floors <= largest).all():
+        j = int(np.argmax(~(floors <= largest)))
+        raise ValueError(
+            f"noise_floor makes the smallest uniqueness of column {j} of X {floors[j]:g}, but its standard deviation "
+            f"is {coordinates.scale[j]:g}; give less"
+        )
+    return np.maximum(floors, np.maximum(least, np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,10 @@ from amofa.parameters import FloatArray
 
 # Cells are looked at so many at a time (1 MB as float64).
 _BLOCK_VALUES = 1 << 17
+# Sums of weights in these bounds have products with squares of all values that columns may have.
+_LEAST_TOTAL, _MOST_TOTAL = 1e-100, 1e100
+# Rows of a smaller share of the largest weight change no sum, unless they are so far away that nothing else counts.
+_LEAST_SHARE = 1e-20
 
 
 def check_table(
@@ -162,7 +166,10 @@ def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing:
 
 
 def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
-    """Check row weights: (n,) finite, not negative, not all 0. Returns float64."""
+    """Check row weights: (n,) finite, not negative, not all 0, their sum from 1e-100 to 1e100.
+
+    Returns float64, with 0 for what is negligible.
+    """
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
@@ -176,9 +183,12 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     if not weights.any():
         raise ValueError("sample_weight is zero in every row; at least one row must count")
     with np.errstate(over="ignore"):
-        if not np.isfinite(weights.sum()):
-            raise ValueError("sample_weight has no finite sum; divide it by a constant")
-    return np.ascontiguousarray(weights)
+        total = weights.sum()
+    if not _LEAST_TOTAL <= total <= _MOST_TOTAL:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, which is out of range (1e-100 to 1e100); multiply it by a constant"
+        )
+    return np.where(weights < _LEAST_SHARE * weights.max(), 0.0, weights)
 
 
 def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:

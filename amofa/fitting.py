@@ -59,6 +59,8 @@ _REMEDY = (
     "missing cells cannot be fitted yet: fit the rows without, X[numpy.isfinite(X).all(axis=1)]; the model then takes "
     "rows with NaN, and its impute(X) fills them in"
 )
+# In units of a column's variance the prior is centred within these: beyond them it is the same power of a uniqueness.
+_PRIOR_SCALES = 1e-100, 1e100
 
 
 def fit(
@@ -115,7 +117,8 @@ def fit(
         where rows are few, components that share find more. The paper's search has "component" alone.
     noise_floor : float or (d,) array-like, optional
         Smallest uniqueness: a share of each column's variance in X (default 1e-4, and with "thorough" at least 1/12
-        of the squared step of columns of rounded numbers), or a variance for each column, in its own units.
+        of the squared step of columns of rounded numbers), or a variance for each column, in its own units. Less than
+        1e-12 of the variance counts as this much.
     prior_scale : (d,) array-like, optional
         Variances about which the prior of uniquenesses is centred, and of which `noise_floor` is a share, in the
         columns' own units; the columns' variances in X where not given. A classifier passes those of all its classes.
@@ -123,7 +126,8 @@ def fit(
         Strength of this prior: near its centre it is worth half as many rows; 4 where not given, 0 for none. "thorough"
         only.
     sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0 is as good as absent. N in the criterion is their sum.
+        How often each row counts; a row of weight 0, or of less than 1e-20 of the largest, is as good as absent. N in
+        the criterion is their sum, from 1e-100 to 1e100.
     max_components, max_factors : int, optional
         Bounds of what is found.
     init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
@@ -272,7 +276,9 @@ def _floor_and_prior(
     if floor is None and options.search == "thorough" and kept.any():
         least = np.maximum(least, resolution_variances(rows.samples))
         variances[kept] = least * unit
-    return variances, Prior(least, np.ones(len(unit)) if scale is None else scale[kept] / unit, options.prior_rows)
+    with np.errstate(over="ignore"):
+        center = np.ones(len(unit)) if scale is None else np.clip(scale[kept] / unit, *_PRIOR_SCALES)
+    return variances, Prior(least, center, options.prior_rows)
 
 
 @dataclass(frozen=True)

@@ -267,8 +267,8 @@ class _Search:
         return max(0, self.most() - self.current.n_components)
 
     def most(self) -> int:
-        """How many components there may be."""
-        n = int(self.samples.row_count)
+        """How many components there may be: no more than different rows, whatever these weigh."""
+        n = self.samples.n_rows
         return min(n, self.limits.most_components or n)
 
     def try_split(self, chosen: Sequence[int], *, forced: bool) -> bool:
