@@ -73,7 +73,7 @@ _ARRAY_START = re.compile(
 )
 _PLAIN_KIND = re.compile(r"[<>|][biufcU][0-9]{1,10}")
 # How much of what is wrong in a file an error message shows.
-_SHOWN_NAMES, _SHOWN_CHARACTERS = 5, 60
+_SHOWN_NAMES, _SHOWN_CHARACTERS, _SHOWN_REASON = 5, 60, 200
 
 
 def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
@@ -170,7 +170,8 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
             arrays = _read_arrays(file)
         # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
-            raise ValueError(f"{path} is not a model file of amofa, or is damaged ({error})") from error
+            what = str(error)[:_SHOWN_REASON]
+            raise ValueError(f"{path} is not a model file of amofa, or is damaged ({what})") from error
     try:
         return _from_arrays(arrays)
     except ValueError as error:

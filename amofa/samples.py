@@ -186,7 +186,8 @@ class Samples:
         block = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
         if self._columns is not None:
             block = block[:, self._columns]
-        return block if block.dtype in _LOADED and block.flags.c_contiguous else np.ascontiguousarray(block, np.float64)
+        as_it_is = block.dtype in _LOADED and block.flags.c_contiguous and block.flags.aligned
+        return block if as_it_is else np.require(block, np.float64, ("C", "A"))
 
     # -- parts of a pass, for several threads --
 

@@ -374,10 +374,11 @@ cdef class StepSpace:
         cdef Py_ssize_t d = n_features, K = offsets.shape[0] - 1, most = 0, k
         check_layout(offsets, n_features)
         self.offsets, self.d, self.noise = offsets, d, noise
-        self.work = np.empty(d * d + d + eigen_work(d))
         for k in range(K):
             most = max(most, offsets[k + 1] - offsets[k])
+        # First of all: it refuses sizes whose squares would wrap round below.
         self.solver = Solver(d, K, offsets[K]) if noise == SHARED else Solver(d, 1, most)
+        self.work = np.empty(d * d + d + eigen_work(d))
 
     cdef bint fits(self, const Py_ssize_t[::1] offsets, Py_ssize_t d, int noise) noexcept nogil:
         return self.offsets.shape[0] == offsets.shape[0] and &self.offsets[0] == &offsets[0] and (

@@ -271,7 +271,6 @@ CHANGES = {
     "one axis less": lambda a, rng: a.reshape(-1)[:1].reshape(()) if a.size else a,
     "flat": lambda a, rng: a.reshape(-1),
     "list": lambda a, rng: a.tolist(),
-    "not aligned": lambda a, rng: np.frombuffer(bytearray(a.nbytes + 1), a.dtype, a.size, 1).reshape(a.shape),
     "nan": filled(np.nan),
     "inf": filled(np.inf),
     "huge": filled(1e300),

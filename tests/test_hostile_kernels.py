@@ -93,6 +93,12 @@ def test_step_spaces_need_offsets(offsets):
         _exact.StepSpace(np.array(offsets, dtype=np.intp), 3, 1)
 
 
+@pytest.mark.parametrize("d", [2**31, 2**40])
+def test_step_spaces_beyond_all_memory(d):
+    with pytest.raises(ValueError, match="more than any memory holds"):
+        _exact.StepSpace(np.zeros(2, dtype=np.intp), d, 0)
+
+
 def test_parts_of_another_layout_in_the_same_memory():
     """Of 6 features in 1 component, and of 1 feature in 3: both have 15 values prepared."""
     prepared, x = np.ones(15), np.ones((6, 2))
