@@ -55,6 +55,8 @@ cdef struct Space:
 
 cdef Py_ssize_t space_length(
     Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows) noexcept nogil
+cdef bint is_space_too_large(
+    Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows) noexcept nogil
 cdef Space view_space(
     Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows, double *buffer) noexcept nogil
 

@@ -65,8 +65,8 @@ _HISTORY: _Layout = {
 
 _Arrays = Mapping[str, NDArray[Any]]
 
-# Of unknown arrays in a file an error message shows so many.
-_SHOWN_NAMES = 5
+# Of unknown arrays in a file an error message shows so many, of a reason so many characters.
+_SHOWN_NAMES, _SHOWN_REASON = 5, 200
 
 
 def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
@@ -164,7 +164,8 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
             arrays = read_arrays(_best_model(file) if has_records(file) else file)
         # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
-            raise ValueError(f"{path} is not a model file of amofa, or is damaged ({error})") from error
+            what = str(error)[:_SHOWN_REASON]
+            raise ValueError(f"{path} is not a model file of amofa, or is damaged ({what})") from error
     try:
         return _from_arrays(arrays)
     except ValueError as error:

@@ -195,7 +195,7 @@ class Samples:
                 return block
         rows = slice(start, stop) if self._rows is None else self._rows[start:stop]
         block = take(self._table, rows, self._columns)
-        return block if _is_loaded(block) else np.ascontiguousarray(block, np.float64)
+        return block if _is_loaded(block) else np.require(block, np.float64, ("C", "A"))
 
     # -- parts of a pass, for several threads --
 
@@ -390,7 +390,7 @@ class Samples:
 
 def _is_loaded(block: NDArray[Any]) -> bool:
     in_order = block.flags.c_contiguous or block.strides[0] == block.itemsize
-    return in_order and block.dtype in _LOADED and (block.strides[1] % block.itemsize == 0)
+    return in_order and block.dtype in _LOADED and block.flags.aligned and block.strides[1] % block.itemsize == 0
 
 
 def _chunk_rows(n_rows: int, n_features: int) -> int:

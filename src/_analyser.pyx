@@ -14,7 +14,8 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from amofa._newton cimport (
-    Prices, Problem, best_number, search, set_loadings, set_uniquenesses, space_length, start_from, view_space)
+    Prices, Problem, best_number, is_space_too_large, search, set_loadings, set_uniquenesses, space_length, start_from,
+    view_space)
 
 
 cdef class Solver:
@@ -32,7 +33,7 @@ cdef class Solver:
     Raises
     ------
     ValueError
-        If there are no columns, or no matrices.
+        If there are no columns, or no matrices, or more of them than any memory holds.
     """
 
     def __cinit__(
@@ -41,8 +42,12 @@ cdef class Solver:
         cdef Py_ssize_t d = n_features, side = n_features if n_rows < 0 else n_rows
         if d < 1 or n_matrices < 1:
             raise ValueError("a solver needs at least one column and one matrix")
+        if is_space_too_large(d, n_matrices, max(n_factors, 0), n_rows):
+            raise ValueError("a solver of this size is more than any memory holds")
         if n_factors < 0:
             n_factors = n_matrices * min(d, side)
+            if is_space_too_large(d, n_matrices, n_factors, n_rows):
+                raise ValueError("a solver of this size is more than any memory holds")
         self.most_matrices, self.most_factors, self.most_rows = n_matrices, n_factors, n_rows
         self.buffer = np.zeros(space_length(d, n_matrices, n_factors, n_rows))
         self.space = view_space(d, n_matrices, n_factors, n_rows, &self.buffer[0])
@@ -201,8 +206,7 @@ cdef class Solver:
             start_from(&self.space, &problem, &uniquenesses[0])
             cost = best_number(&self.space, &problem, offsets, &costs, max_steps, tol, patience, least_saving)
             set_uniquenesses(&self.space, &problem, &uniquenesses[0])
-            if offsets[1]:
-                set_loadings(&self.space, 1, offsets, &loadings[0, 0])
+            set_loadings(&self.space, 1, offsets, &loadings[0, 0] if offsets[1] else NULL)
         if not isfinite(cost):
             raise FloatingPointError("a covariance matrix is not finite")
         return cost, offsets[1]
@@ -243,8 +247,7 @@ cdef class Solver:
             cost = search(&self.space, problem, max_steps, tol, INFINITY, 0.0)
             set_uniquenesses(&self.space, problem, &uniquenesses[0])
             memcpy(&spectra[0, 0], self.space.here.values, K * d * sizeof(double))
-            if problem.offsets[K]:
-                set_loadings(&self.space, K, problem.offsets, &loadings[0, 0])
+            set_loadings(&self.space, K, problem.offsets, &loadings[0, 0] if problem.offsets[K] else NULL)
         if not isfinite(cost):
             raise FloatingPointError("a covariance matrix is not finite")
         return cost

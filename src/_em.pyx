@@ -137,7 +137,7 @@ cdef class Iteration:
             If it is not one of this iteration's.
         """
         cdef Py_ssize_t i
-        if part.mixture.weights != self.mixture.weights:
+        if part.mixture.weights != self.mixture.weights or part.statistics.shape[0] != self.statistics.shape[0]:
             raise ValueError("part belongs to another iteration")
         with nogil:
             for i in range(self.statistics.shape[0]):

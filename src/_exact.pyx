@@ -9,8 +9,8 @@ from amofa._analyser cimport Solver
 from amofa._blas cimport eigen, eigen_work
 from amofa._newton cimport log_cosh, set_loadings
 from amofa._posterior cimport (
-    Parameters, Prepared, Scratch, check_parameters, check_rows, check_work, checked_mixture, prepare_mixture,
-    view_parameters, view_scratch)
+    Parameters, Prepared, Scratch, check_layout, check_parameters, check_rows, check_work, checked_mixture,
+    prepare_mixture, view_parameters, view_scratch)
 from amofa._statistics cimport Scatter, accumulate_scatter_rows, set_moments
 
 # How the uniquenesses are tied, as `amofa.analyser.NOISE` numbers it.
@@ -160,7 +160,8 @@ cdef class ExactIteration:
         ValueError
             If it is not one of this iteration's.
         """
-        if part.mixture.weights != self.mixture.weights:
+        if (part.mixture.weights != self.mixture.weights or part.mixture.n_features != self.mixture.n_features
+                or part.mixture.n_components != self.mixture.n_components):
             raise ValueError("part belongs to another iteration")
         with nogil:
             merge(self.mixture.n_components, self.mixture.n_features, &part.sums, &self.sums)
@@ -342,10 +343,13 @@ cdef class ExactIteration:
             return False
         for j in range(d):
             noise[j] = variance
-        for q in range(p):
+        for q in range(min(p, d)):
             scale = sqrt(max(values[d - 1 - q] - variance, 0.0))
             for j in range(d):
                 loadings[q * d + j] = scale * a[(d - 1 - q) * d + j]
+        # There are no more eigenvectors than columns.
+        for j in range(min(p, d) * d, p * d):
+            loadings[j] = 0.0
         return True
 
 
@@ -368,11 +372,13 @@ cdef class StepSpace:
 
     def __cinit__(self, const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features, int noise):
         cdef Py_ssize_t d = n_features, K = offsets.shape[0] - 1, most = 0, k
+        check_layout(offsets, n_features)
         self.offsets, self.d, self.noise = offsets, d, noise
-        self.work = np.empty(d * d + d + eigen_work(d))
         for k in range(K):
             most = max(most, offsets[k + 1] - offsets[k])
+        # First of all: it refuses sizes whose squares would wrap round below.
         self.solver = Solver(d, K, offsets[K]) if noise == SHARED else Solver(d, 1, most)
+        self.work = np.empty(d * d + d + eigen_work(d))
 
     cdef bint fits(self, const Py_ssize_t[::1] offsets, Py_ssize_t d, int noise) noexcept nogil:
         return self.offsets.shape[0] == offsets.shape[0] and &self.offsets[0] == &offsets[0] and (

@@ -18,6 +18,8 @@ cdef double RIDGE = 1e-3
 # Share of the decrease that a step promises which it must keep, and how often it is shortened to a quarter.
 cdef double SUFFICIENT = 1e-4
 cdef int MOST_HALVINGS = 6
+# Doubles whose number of bytes is within Py_ssize_t.
+cdef double MOST_VALUES = 2.0 ** 59
 # Columns of a panel that are whitened at a time.
 cdef enum:
     PANEL_BLOCK = 256
@@ -32,6 +34,14 @@ cdef Py_ssize_t space_length(
     cdef Py_ssize_t side = d if n_rows < 0 else n_rows
     return (3 * point_length(d, n_matrices, n_factors) + side * side + hessian_length(d, n_rows) + side + 3 * d
             + eigen_work(side))
+
+
+cdef bint is_space_too_large(
+    Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows,
+) noexcept nogil:
+    """Whether `space_length` might be beyond Py_ssize_t, in which it would wrap round; it is below this sum."""
+    cdef double side = <double> d if n_rows < 0 else <double> n_rows
+    return 4.0 * ((d + 4.0) * (<double> n_matrices + n_factors + 4.0) + (side + 64.0) * (side + 64.0)) > MOST_VALUES
 
 
 cdef Py_ssize_t point_length(Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors) noexcept nogil:
@@ -478,6 +488,8 @@ cdef void set_loadings(Space *space, Py_ssize_t K, const Py_ssize_t *offsets, do
     cdef const double *vector
     for j in range(d):
         space.raw[j] = exp(0.5 * space.here.log_noise[j])
+    if offsets[K] == 0:
+        return
     memset(loadings, 0, offsets[K] * d * sizeof(double))
     for k in range(K):
         p = n_active(space, &space.here, offsets, k)

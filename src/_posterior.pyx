@@ -50,6 +50,9 @@ cdef enum:
     TILE_ROWS_MAX = 256
     TILE_ROWS_MIN = 32
 
+# Doubles whose number of bytes is within Py_ssize_t.
+cdef double MOST_VALUES = 2.0 ** 59
+
 # The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has, and so does its
 # Cholesky factor; beyond this the factor is an orthogonal decomposition's, and the distance is taken from the residuals
 # of the factors, at twice the work.
@@ -157,6 +160,14 @@ cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *off
     return block_rows(d) * (d + offsets[K] + 2 * most_factors(K, offsets) + 2 * K + 4)
 
 
+cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil:
+    """Whether the lengths above, or those of statistics, might be beyond Py_ssize_t, in which they would wrap round.
+
+    All are below this product; there is no memory for what it rules out.
+    """
+    return 4.0 * (<double> K + P + 2 * BLOCK_ROWS_MAX) * (<double> K + P + d + 4.0) > MOST_VALUES
+
+
 # ---- preparation -----------------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil:
@@ -168,7 +179,9 @@ cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture)
     cdef double *cholesky = mixture.choleskys
     memcpy(mixture.weights, parameters.weights, K * sizeof(double))
     memcpy(mixture.means, parameters.means, K * d * sizeof(double))
-    memcpy(mixture.loadings, parameters.loadings, mixture.offsets[K] * d * sizeof(double))
+    # Without factors there may be no loadings to point at.
+    if mixture.offsets[K]:
+        memcpy(mixture.loadings, parameters.loadings, mixture.offsets[K] * d * sizeof(double))
     for k in range(K):
         status = prepare_component(k, parameters, mixture, cholesky)
         if status:
@@ -394,8 +407,8 @@ cdef void block_scores(Py_ssize_t n, const Prepared *mixture, Scratch *scratch) 
 
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d):
     cdef Py_ssize_t K = offsets.shape[0] - 1
-    check_offsets(offsets)
-    if d < 1 or prepared.shape[0] != prepared_length(K, d, &offsets[0]):
+    check_layout(offsets, d)
+    if prepared.shape[0] != prepared_length(K, d, &offsets[0]):
         raise ValueError("prepared has the wrong length for these offsets and features")
     return view_prepared(K, d, &offsets[0], <double *> &prepared[0])
 
@@ -404,6 +417,8 @@ cdef int check_layout(const Py_ssize_t[::1] offsets, Py_ssize_t d) except -1:
     check_offsets(offsets)
     if d < 1:
         raise ValueError("n_features must be positive")
+    if is_too_large(offsets.shape[0] - 1, d, offsets[offsets.shape[0] - 1]):
+        raise ValueError("offsets and n_features make arrays that no memory holds")
     return 0
 
 

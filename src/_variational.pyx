@@ -93,6 +93,15 @@ cdef Arrays view_posterior(posterior) except *:
         posterior.spread)
 
 
+cdef int check_writeable(posterior) except -1:
+    """`view_posterior` takes arrays that may be read only."""
+    for name in ("means", "loadings", "mean_variances", "weighted", "plain", "log_determinants", "rates", "noise",
+                 "center", "spread"):
+        if not getattr(posterior, name).flags.writeable:
+            raise ValueError(f"{name} of the updated posterior is read-only")
+    return 0
+
+
 cdef int check_moments(
     const Arrays *at, const double[::1] counts, const double[:, ::1] means, const double[:, :, ::1] covariances,
 ) except -1:
@@ -131,6 +140,7 @@ def update(
     """
     cdef Arrays old = view_posterior(posterior), new = view_posterior(updated)
     check_moments(&old, counts, means, covariances)
+    check_writeable(updated)
     if not (new.K == old.K and new.q == old.q and new.d == old.d and floor.shape[0] == old.d):
         raise ValueError("the updated posterior and the floor must have the shape of the posterior")
     cdef Py_ssize_t K = old.K, q = old.q, d = old.d, k, failed = 0, size = basis_length(q, d)
@@ -306,7 +316,8 @@ cdef int update_rest(
         return 1
     for i in range(q):
         rates[i] = rate
-    memset(loadings, 0, q * d * sizeof(double))
+    if q:
+        memset(loadings, 0, q * d * sizeof(double))
     # In falling order.
     for i in range(p):
         rates[i] += 0.5 * max(values[p - 1 - i], 0.0)
@@ -426,7 +437,8 @@ cdef int effective_component(
         g[i] = weighted[(1 + i) * n]
     if cholesky_lower(p, lower, p):
         return 1
-    memcpy(loadings, at.loadings + k * q * d, q * d * sizeof(double))
+    if q:
+        memcpy(loadings, at.loadings + k * q * d, q * d * sizeof(double))
     solve_lower(b"N", p, d, lower, p, loadings, d)
     solve_lower(b"N", p, 1, lower, p, g, 1)
     memcpy(mean, at.means + k * d, d * sizeof(double))

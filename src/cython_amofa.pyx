@@ -11,9 +11,10 @@ import numpy as np
 from amofa._factor cimport maximize_component as maximize_one, maximize_length
 from amofa._kurtosis cimport accumulate_kurtosis_rows
 from amofa._newton cimport (
-    Prices, Problem, Space, best_number, search, set_loadings, set_uniquenesses, space_length, start_from, view_space)
+    Prices, Problem, Space, best_number, is_space_too_large, search, set_loadings, set_uniquenesses, space_length,
+    start_from, view_space)
 from amofa._posterior cimport (
-    Parameters, Prepared, Scratch, block_rows, check_layout, n_parameters_stored, posterior_rows,
+    Parameters, Prepared, Scratch, block_rows, check_layout, is_too_large, n_parameters_stored, posterior_rows,
     prepare_mixture as prepare_all, prepared_length, scratch_length, view_parameters, view_prepared, view_scratch)
 from amofa._statistics cimport (
     Scatter, Statistics, accumulate_rows, accumulate_scatter_rows, set_moments, statistics_length, view_statistics)
@@ -42,6 +43,8 @@ cdef Py_ssize_t mixture_size(
     for k in range(n_components):
         if offsets[k + 1] < offsets[k]:
             return BAD_ARGUMENT
+    if is_too_large(n_components, n_features, offsets[n_components]):
+        return BAD_ARGUMENT
     return header_size(n_components) + prepared_length(n_components, n_features, offsets)
 
 
@@ -216,7 +219,9 @@ cdef int accumulate_statistics(
 
 cdef Py_ssize_t scatter_size(const double *mixture) noexcept nogil:
     cdef Py_ssize_t K = n_components(mixture), d = n_features(mixture)
-    return 2 + K + K * d + K * d * d if is_mixture(mixture) else BAD_ARGUMENT
+    if not is_mixture(mixture) or is_space_too_large(d, K, K * d, -1):
+        return BAD_ARGUMENT
+    return 2 + K + K * d + K * d * d
 
 
 cdef Scatter view_scatter(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil:
@@ -309,7 +314,7 @@ cdef struct Analysis:
 
 
 cdef Py_ssize_t fit_work_size(Py_ssize_t n_features, Py_ssize_t most_factors) noexcept nogil:
-    if n_features < 1 or not 0 <= most_factors <= n_features:
+    if n_features < 1 or not 0 <= most_factors <= n_features or is_space_too_large(n_features, 1, n_features, -1):
         return BAD_ARGUMENT
     return n_features * n_features + space_length(n_features, 1, most_factors, -1)
 

@@ -93,6 +93,14 @@ def as_read_only(table):
     return table
 
 
+def as_not_aligned(table):
+    memory = np.zeros(table.nbytes + 1, dtype=np.uint8)
+    moved = memory[1:].view(np.float64).reshape(table.shape)
+    moved[:] = table
+    assert not moved.flags.aligned
+    return moved
+
+
 FORMS = {
     "float64": lambda x: x,
     "float32": lambda x: x.astype(np.float32),
@@ -109,6 +117,7 @@ FORMS = {
     "strided": lambda x: np.repeat(np.repeat(x, 2, axis=0), 3, axis=1)[::2, ::3],
     "reversed": lambda x: x[::-1, ::-1],
     "read-only": as_read_only,
+    "not aligned": as_not_aligned,
     "broadcast": lambda x: np.broadcast_to(x[0], x.shape),
 }
 

@@ -1,0 +1,161 @@
+"""Arguments of compiled functions that would make them read or write beside an array: refused, or harmless."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cython_calls import Functions
+from fuzz_kernels import NAMES, Problem, calls
+from reference import random_mixture
+
+from amofa import _analyser, _em, _exact, _factor, _kurtosis, _posterior, _statistics, _variational, cython_amofa
+
+BAD_ARGUMENT = -1
+
+c = Functions()
+
+
+@pytest.fixture
+def problem():
+    return Problem(0, 2, 3, [1, 2], 20)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("sizes", [(1, 1, [0], 1), (2, 3, [1, 5], 40), (3, 17, [2, 0, 1], 300), (1, 9, [9], 0)])
+def test_what_the_fuzzing_starts_from_is_right(name, sizes):
+    function, arguments = calls(Problem(1, *sizes))[name]
+    function(*arguments)
+
+
+# ---- sizes whose products wrap round ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("d", "last"), [(4, 2**62), (4, 2**61), (2, 2**63 - 1), (2**62, 0), (2**63 - 1, 1), (2**31, 2**31)]
+)
+def test_sizes_beyond_all_memory(d, last):
+    offsets = np.array([0, last])
+    for function in (_posterior.buffer_lengths, _statistics.statistics_size, _factor.maximize_size):
+        with pytest.raises(ValueError, match="no memory holds"):
+            function(offsets, d)
+    with pytest.raises(ValueError, match="no memory holds"):
+        cython_amofa.prepared_mixture(np.ones(9), offsets, d)
+    with pytest.raises(ValueError, match="no memory holds"):
+        _exact.StepSpace(offsets, d, 0)
+    assert c.mixture_size(1, d, offsets) == BAD_ARGUMENT
+    assert c.prepare_mixture(1, d, offsets, *[np.ones(4)] * 5) == BAD_ARGUMENT
+
+
+def test_lengths_that_have_wrapped_round_are_not_believed():
+    """For d = 4 and 2^62 factors all products are 0 modulo 2^64: the buffers would be those of no factors, 11 long."""
+    d, offsets, x = 4, np.array([0, 2**62]), np.ones((4, 5))
+    prepared, parameters, statistics, scratch = np.ones(11), np.ones(9), np.zeros(11), np.zeros(10_000)
+    calls_of_it = [
+        lambda: _posterior.prepare(parameters, offsets, d, prepared),
+        lambda: _posterior.posterior(x, offsets, prepared, np.zeros(5), None, None, None, scratch),
+        lambda: _statistics.accumulate(x, None, offsets, prepared, statistics, scratch),
+        lambda: _kurtosis.accumulate_kurtosis(x, None, offsets, prepared, np.zeros(1), np.zeros(1), scratch),
+        lambda: _em.Iteration(parameters, offsets, prepared, statistics, np.ones(d), scratch, scratch),
+        lambda: _exact.ExactIteration(parameters, offsets, prepared, np.ones(d), 0.0, np.ones(d), scratch, 0),
+    ]
+    for call in calls_of_it:
+        with pytest.raises(ValueError, match="no memory holds"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "size", [(2**40,), (2**62,), (4, 2**62), (4, 2**60), (4, 1, 2**62), (4, 1, 4, 2**40), (2**32, 2**32, 0)]
+)
+def test_solvers_beyond_all_memory(size):
+    with pytest.raises(ValueError, match="more than any memory holds"):
+        _analyser.Solver(*size)
+
+
+@pytest.mark.parametrize("size", [(2**32, 0), (2**62, 1), (2**63 - 1, 2**63 - 1)])
+def test_work_beyond_all_memory(size):
+    assert c.fit_work_size(*size) == BAD_ARGUMENT
+
+
+def test_sizes_of_large_mixtures_are_right():
+    K, d, p = 1000, 100_000, 10
+    offsets = np.arange(0, p * (K + 1), p)
+    expected = 3 * K + 2 * K * d + 2 * K * p * d + K * p * p
+    assert _posterior.buffer_lengths(offsets, d)[1] == expected
+    assert c.mixture_size(K, d, offsets) == expected + 3 + K + 1
+
+
+# ---- layouts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offsets", [[], [0]])
+def test_step_spaces_need_offsets(offsets):
+    with pytest.raises(ValueError, match="offsets must start with 0"):
+        _exact.StepSpace(np.array(offsets, dtype=np.intp), 3, 1)
+
+
+@pytest.mark.parametrize("d", [2**31, 2**40])
+def test_step_spaces_beyond_all_memory(d):
+    with pytest.raises(ValueError, match="more than any memory holds"):
+        _exact.StepSpace(np.zeros(2, dtype=np.intp), d, 0)
+
+
+def test_parts_of_another_layout_in_the_same_memory():
+    """Of 6 features in 1 component, and of 1 feature in 3: both have 15 values prepared."""
+    prepared, x = np.ones(15), np.ones((6, 2))
+    layouts = [(np.zeros(2, dtype=np.intp), 6), (np.zeros(4, dtype=np.intp), 1)]
+    buffers = [[np.ones(n) for n in _posterior.buffer_lengths(*layout)] for layout in layouts]
+    assert [len(b[1]) for b in buffers] == [15, 15]
+    fits, exact = [], []
+    for (offsets, d), (parameters, _, scratch) in zip(layouts, buffers, strict=True):
+        sums = np.zeros(_statistics.statistics_size(offsets, d))
+        fits.append(_em.Iteration(parameters, offsets, prepared, sums, np.ones(d), scratch, np.ones(50)))
+        exact.append(_exact.ExactIteration(parameters, offsets, prepared, np.ones(d), 0.0, np.ones(d), scratch, 0))
+    for first, second in (fits, exact):
+        for one, other in ((first, second), (second, first)):
+            with pytest.raises(ValueError, match="part belongs to another iteration"):
+                one.add(other.part())
+        first.accumulate(x, None)
+        first.add(first.part())
+
+
+def test_isotropic_noise_with_more_factors_than_columns(rng):
+    """The factors beyond are zero, the others as if there were no more."""
+    x, found = rng.standard_normal((2, 100)) * [[3.0], [1.0]], []
+    for p in (2, 5):
+        parameters = random_mixture(np.random.default_rng(0), 1, 2, p)
+        buffers = [np.zeros(n) for n in _posterior.buffer_lengths(parameters.offsets, 2)[1:]]
+        parameters.loadings[:] = 0.0
+        _posterior.prepare(parameters.buffer, parameters.offsets, 2, buffers[0])
+        iteration = _exact.ExactIteration(
+            parameters.buffer, parameters.offsets, buffers[0], np.full(2, 1e-6), 1.0, np.ones(2), buffers[1], 2
+        )
+        iteration.accumulate(x, None)
+        iteration.finish()
+        iteration.maximize()
+        found.append(parameters)
+    np.testing.assert_array_equal(found[1].loadings, np.concatenate([found[0].loadings, np.zeros((3, 2))]))
+    np.testing.assert_array_equal(found[1].uniquenesses, found[0].uniquenesses)
+
+
+# ---- memory that is not to be written --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["means", "loadings", "mean_variances", "weighted", "plain", "log_determinants",
+                                  "rates", "noise", "center", "spread"])  # fmt: skip
+def test_a_posterior_that_is_read_only_is_not_updated(name, problem):
+    function, arguments = calls(problem)["update"]
+    twin = getattr(arguments[1], name).copy()
+    twin.flags.writeable = False
+    arguments[1] = replace(arguments[1], **{name: twin})
+    with pytest.raises(ValueError, match=f"{name} of the updated posterior is read-only"):
+        function(*arguments)
+
+
+def test_a_variational_mixture_without_columns(problem):
+    """No loadings: their arrays have no first element to point at."""
+    old, new = problem.posterior(0), problem.posterior(0)
+    _variational.update(old, problem.counts, old.means, problem.covariances, problem.floor, 2.5, 1.0, 0.5, False, new)
+    means, log_factors = np.zeros((2, 3)), np.zeros(2)
+    _variational.effective_mixture(new, means, np.zeros((2, 0, 3)), log_factors)
+    np.testing.assert_array_equal(means, new.means)
+    np.testing.assert_allclose(log_factors, -0.5 * (new.mean_variances / new.noise).sum(axis=1), rtol=1e-12)
