@@ -260,6 +260,19 @@ def test_the_end_does_not_depend_on_the_units(rng, unit, criterion):
     assert scaled.cost - plain.cost == pytest.approx(2 * len(x) * np.log(unit), rel=1e-9)
 
 
+def test_densities_are_of_the_rows_as_they_were_given(rng):
+    """EM runs on standardised rows; the log-likelihood and the cost are those in the units of the table."""
+    x, start = problem(rng, 3, 2, 1)
+    scale, how = np.array([1e-3, 20.0]), settings(2, max_iter=5)
+    plain = expectation_maximization(Samples(x), start, how)
+    table = Samples(5.0 + x * scale, center=np.full(2, 5.0), scale=scale)
+    given = expectation_maximization(table, start, how)
+    assert difference(given.parameters, plain.parameters) < 1e-9
+    expected = -len(x) * np.log(scale).sum()
+    assert given.log_likelihood - plain.log_likelihood == pytest.approx(expected, rel=1e-10)
+    assert plain.cost - given.cost == pytest.approx(expected, rel=1e-10)
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_a_row_of_weight_three_is_three_rows(rng, criterion):
     x, start = problem(rng, 4, 2, 1)
