@@ -87,10 +87,9 @@ def _numbers(text: _Text, positions: Sequence[int], *, may_be_missing: bool) -> 
     """Numbers of some columns, (n, c)."""
     try:
         values = _parse(text, positions)
-    except ValueError as error:
+    except ValueError:
+        # Something is wrong with the text, and is named, or cells are missing, which numpy does not read.
         _check_cells(text, positions, may_be_missing=may_be_missing)
-        if not may_be_missing:
-            raise ValueError(f"{text.name}: {error}") from error
         return np.array([[_value(fields[j]) for j in positions] for _, fields in text.records()], dtype=np.float64)
     if not np.isfinite(values).all():
         _check_cells(text, positions, may_be_missing=may_be_missing)

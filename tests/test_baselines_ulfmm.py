@@ -11,6 +11,7 @@ from amofa.baselines import ulfmm
 from amofa.baselines._componentwise import ComponentwiseEM
 from amofa.coordinates import Standardized
 from amofa.metrics import normalized_information_distance
+from amofa.samples import Samples
 
 COVARIANCES = ("full", "diag", "spherical")
 FREE = {"full": lambda d: d * (d + 1) // 2, "diag": lambda d: d, "spherical": lambda d: 1}
@@ -75,6 +76,18 @@ def test_sweeps_are_those_of_the_dense_form(rng, three, covariance, weighted):
         np.testing.assert_allclose(mixture.covariances, values[2], rtol=1e-8, atol=1e-10)
         assert mixture.log_likelihood == pytest.approx(logsumexp(dense_log_joint(x, *values), axis=0) @ w, rel=1e-10)
     assert numbers[-1] < 12
+
+
+def test_densities_that_rise_beyond_all_bounds_in_a_sweep(rng):
+    """A component that comes to rows far from all makes their densities e^900 times as large, and more."""
+    x = np.r_[rng.standard_normal((60, 1)), 14.0 + 0.01 * rng.standard_normal((60, 1))]
+    samples, ones = Samples(x), np.ones(len(x))
+    mixture = ComponentwiseEM(samples, np.array([[0.0], [0.5]]), "diag", 1e-4)
+    values = mixture.weights.copy(), mixture.means.copy(), mixture.covariances.copy()
+    for _ in range(5):
+        values = dense_sweep(x, ones, *values, "diag", 1e-4)
+        mixture.sweep()
+        assert mixture.log_likelihood == pytest.approx(logsumexp(dense_log_joint(x, *values), axis=0).sum(), rel=1e-10)
 
 
 def test_rows_far_away_leave_no_density_at_zero(rng):

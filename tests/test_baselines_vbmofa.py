@@ -11,6 +11,7 @@ import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
 import amofa
+from amofa import _variational as kernels
 from amofa.baselines import _births, vbmofa
 from amofa.baselines import _variational as variational
 from amofa.samples import Moments, Samples
@@ -194,6 +195,41 @@ def test_kernel_names_shapes_that_do_not_fit(begun):
         variational.update(posterior, moments_of(np.ones((3, 4)), np.full((3, 2), 0.5)), np.full(5, 1e-4))
     with pytest.raises(FloatingPointError, match="not finite"):
         variational.update(posterior, replace(moments, covariances=moments.covariances * np.nan), np.full(5, 1e-4))
+
+
+def test_other_kernels_name_what_does_not_fit(begun):
+    posterior, moments = begun
+    K, q, d = posterior.loadings.shape
+    with pytest.raises(ValueError, match="a component and a column"):
+        kernels.component_divergences(replace(posterior, loadings=np.empty((0, q, d))), 1.0, 0, 1, 1, 1, np.empty(0))
+    for wrong in (-1, q + 1):
+        with pytest.raises(ValueError, match="n_live must be between 0"):
+            variational.effective_mixture(replace(posterior, n_live=np.array([1, wrong])))
+    with pytest.raises(ValueError, match="a result for each component"):
+        kernels.component_divergences(posterior, 1.0, 0.0, 1.0, 1.0, 1.0, np.empty(K + 1))
+    with pytest.raises(ValueError, match="must have the shapes of the posterior's"):
+        kernels.effective_mixture(posterior, np.empty((K, d + 1)), np.empty((K, q, d)), np.empty(K))
+    with pytest.raises(ValueError, match="must have the shape of the posterior"):
+        variational.update(posterior, moments, np.full(d + 1, 1e-4))
+    with pytest.raises(ValueError, match="shapes that do not fit together"):
+        kernels.expected_log_densities(
+            posterior.means, posterior.loadings, posterior.noise, moments.means, moments.covariances[:1], np.empty(K)
+        )
+
+
+def test_other_kernels_name_what_is_not_finite(begun):
+    posterior, moments = begun
+    with pytest.raises(FloatingPointError, match="the posterior of a component is not finite"):
+        variational.effective_mixture(replace(posterior, weighted=posterior.weighted * np.nan))
+    with pytest.raises(FloatingPointError, match="a component is not finite"):
+        kernels.expected_log_densities(
+            posterior.means,
+            posterior.loadings * np.nan,
+            posterior.noise,
+            moments.means,
+            moments.covariances,
+            np.empty(2),
+        )
 
 
 def test_bound_without_spread_is_that_of_the_prior():

@@ -7,7 +7,7 @@ import pytest
 import reference
 from reference import random_mixture
 
-from amofa.coordinates import Coordinates
+from amofa.coordinates import Coordinates, floor_variances, resolution_variances
 from amofa.parameters import Component, Parameters
 from amofa.samples import Samples
 
@@ -149,3 +149,23 @@ def test_all_columns_constant(rng):
     np.testing.assert_array_equal(c.mean, [2.5] * 3)
     np.testing.assert_array_equal(c.loadings, np.zeros((2, 3)))
     np.testing.assert_array_equal(c.uniquenesses, [1.0, 2.0, 3.0])
+
+
+# ---- smallest uniquenesses -------------------------------------------------------------------------------------------
+
+
+def test_floors_are_shares_of_variances_or_of_what_is_given_or_variances(rng):
+    coordinates = of(rng.standard_normal((50, 3)) * [1.0, 10.0, 0.1])
+    np.testing.assert_array_equal(floor_variances(0.01, None, coordinates), 0.01 * coordinates.scale**2)
+    np.testing.assert_array_equal(floor_variances(0.01, np.array([1.0, 2, 4]), coordinates), [0.01, 0.02, 0.04])
+    given = np.array([1.0, 2, 3])
+    floor = floor_variances(given, np.ones(3), coordinates)
+    np.testing.assert_array_equal(floor, given)
+    assert not np.shares_memory(floor, given)
+
+
+def test_the_resolution_is_the_median_step(rng):
+    """Whole numbers, halves with a gap, all the same."""
+    X = np.column_stack([rng.permutation(40), rng.permutation(40) / 2, np.full(40, 3.0)])
+    X[X[:, 1] > 15, 1] += 100
+    np.testing.assert_allclose(resolution_variances(Samples(X)), [1 / 12, 1 / 48, 0.0], rtol=1e-15)

@@ -14,7 +14,9 @@ from amofa.criterion import (
     CRITERIA,
     Counted,
     Evidence,
+    Likelihood,
     free_loadings,
+    gaussian_message_length,
     integer_code_length,
     message_length,
     n_parameters,
@@ -134,6 +136,19 @@ def test_a_component_of_weight_zero_makes_no_infinite_message():
     assert math.isfinite(message_length(3, (1, 2), 100).cost(-50.0, 0.0, (1.0, 0.0)))
 
 
+@pytest.mark.parametrize("n", [1.0, 37.5, 1e6])
+@pytest.mark.parametrize(
+    ("d", "weights", "n_covariance"), [(1, (1.0,), 1), (4, (0.2, 0.8), 10), (7, (0.1, 0.3, 0.6), 7)]
+)
+def test_message_length_of_gaussians(d, weights, n_covariance, n):
+    """Figueiredo & Jain's equation, term by term; C = d + n_covariance, and a component needs C / 2 rows."""
+    K, C = len(weights), d + n_covariance
+    expected = C / 2 * sum(map(math.log, weights)) + K * (C + 1) / 2 * math.log(n) + 1234.5
+    penalty = gaussian_message_length(d, K, n_covariance, n)
+    assert penalty.cost(-1234.5, 99.0, weights) == pytest.approx(expected, rel=1e-13)
+    assert penalty.min_soft_counts == (C / 2,) * K
+
+
 # ---- the others ------------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +204,9 @@ def log_determinant(component):
     ],
 )
 def test_free_loadings_by_hand(d, p, n_noise, count):
-    assert free_loadings(d, p, n_noise) == count
+    found = free_loadings(d, p, n_noise)
+    assert found == count
+    assert isinstance(found, int)
 
 
 def dense_uniqueness_price(count, rows):
@@ -256,6 +273,27 @@ def test_evidence_of_a_component_by_hand(rng):
     # The prior 1 / cosh(x/2)^4 integrates to 8/3; the curvature is 100/2 + 1.
     uniqueness = math.log(8 / 3) + 0.5 * math.log(51 / (2 * math.pi))
     assert price == pytest.approx(0.5 * math.log(400) + uniqueness + 0.5 * math.log(100), rel=1e-13)
+
+
+@pytest.mark.parametrize(("count", "rows"), [(1.5, 1.5), (1.0, 1.0), (0.5, 1.0), (0.0, 1.0)])
+def test_a_component_is_priced_as_one_of_a_row_at_least(count, rows):
+    evidence = Evidence(1, 100.0, "component", 4.0)
+    uniqueness = math.log(8 / 3) + 0.5 * math.log((rows / 2 + 1) / (2 * math.pi))
+    expected = 0.5 * math.log(100) + uniqueness + 0.5 * math.log(100)
+    assert evidence.component(count, 0, 0.0) == pytest.approx(expected, rel=1e-13)
+    assert evidence.mean_prices(count) == (math.log(rows), math.log(100.0))
+    counted = Counted(message_length, 3, 100.0, "component")
+    assert counted.component(count, 1, 0.0) == message_length(3, (1,), 100.0).cost(0.0, 0.0, (rows / 100,))
+    assert counted.prices(count, 2)[1] == counted.component(count, 1, 0.0)
+
+
+def test_likelihood_has_no_price():
+    likelihood = Likelihood()
+    assert not likelihood.uses_entropy
+    assert likelihood.component(10.0, 2, -3.0) == 0.0
+    assert likelihood.prices(10.0, 3).tolist() == [0.0] * 4
+    assert likelihood.mean_prices(10.0) == (-math.inf, 0.0)
+    assert likelihood.mixture([(10.0, 2, -3.0), (5.0, 0, 1.0)]) == 0.0
 
 
 @pytest.mark.parametrize("noise", KINDS)

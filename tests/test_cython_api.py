@@ -457,6 +457,11 @@ def test_moments_that_are_not_finite_are_named(rng):
     scatter[-9:] = statistics[-3:] = np.nan
     assert c.maximize_component(mixture, 1, statistics, floor, a.copy(), a.copy(), a.copy(), work) == 2
     assert c.fit_component(mixture, 1, scatter, 1, floor, 9, 0.0, a.copy(), a.copy(), a.copy(), None, work) == 2
+    q = np.ones(1, dtype=np.intp)
+    chosen = c.choose_component(
+        mixture, 1, scatter, 1, np.zeros(2), floor, 9, 0.0, q, a.copy(), a.copy(), a.copy(), None, work
+    )
+    assert (chosen, q.tolist()) == (2, [1])
 
 
 @pytest.mark.parametrize(("first", "most"), [(-1, 2), (3, 2), (0, 4)])

@@ -78,16 +78,20 @@ def trajectory(x, w, start, how, n_iter):
     return mixtures
 
 
-def check_against_trajectory(x, w, start, how):
+def check_against_trajectory(x, w, start, how, target=np.inf):
     """Run EM and compare all that it returns. Returns the number of the iterate and the number of iterations."""
     n = len(x) if w is None else w.sum()
     mixtures = trajectory(x, w, start, how, how.max_iter)
     costs = [cost(x, w, mixture, how.criterion) for mixture in mixtures]
-    ends = [i for i in range(2, len(costs)) if abs(costs[i] - costs[i - 1]) < how.tol * n]
-    n_iter = ends[0] + 1 if ends else how.max_iter
+    gains = [np.inf, *(a - b for a, b in pairwise(costs))]
+    still = [i for i in range(2, len(costs)) if abs(gains[i]) < how.tol * n]
+    # However long it went on, the last gain again each time, it would stay above the target.
+    hopeless = [i for i in range(2, len(costs)) if 0 < gains[i] * (how.max_iter - i - 1) < costs[i] - target]
+    end = min([*still, *hopeless, how.max_iter - 1])
+    n_iter = end + 1
     best = int(np.argmin(costs[:n_iter]))
-    fit = expectation_maximization(Samples(x, weights=w), start, how)
-    assert (fit.n_iter, fit.converged) == (n_iter, bool(ends))
+    fit = expectation_maximization(Samples(x, weights=w), start, how, target=target)
+    assert (fit.n_iter, fit.converged) == (n_iter, end in still)
     assert fit.cost == pytest.approx(costs[best], rel=1e-10)
     assert fit.log_likelihood == pytest.approx(reference.log_likelihood(x, w, mixtures[best]), rel=1e-10)
     assert difference(fit.parameters, Parameters.from_components(mixtures[best])) < 1e-8
@@ -201,6 +205,29 @@ def test_max_iter_ends_it(rng):
         assert (fit.n_iter, fit.converged) == (m, False)
 
 
+def test_it_is_given_up_when_the_target_is_out_of_reach(rng):
+    """The further away the target, the sooner; one that can be reached changes nothing."""
+    x, start = problem(rng, 3, 2, 1)
+    how = settings(2, max_iter=60)
+    reached = expectation_maximization(Samples(x), start, how).cost
+    ends = [check_against_trajectory(x, None, start, how, reached - d)[1] for d in (1000.0, 30.0, 3.0, 0.1, 0.0, -5.0)]
+    assert ends == sorted(ends)
+    assert ends[0] == 3
+    assert len(set(ends)) > 3
+    assert ends[-1] == 60
+
+
+def test_it_is_not_given_up_where_the_cost_rises(rng):
+    """An annihilation costs more than all iterations that are left would gain, but is no gain to judge by."""
+    x, _ = problem(rng, 2, 2, 0)
+    start = random_mixture(rng, 6, 2, 0)
+    how = settings(2, criterion=support({0: 25.0}, per_component=0.0), annihilates=True, max_iter=40)
+    costs = [cost(x, None, mixture, how.criterion) for mixture in trajectory(x, None, start, how, 40)]
+    target = max(costs[2:]) + 0.1
+    assert any((costs[i] - costs[i - 1]) * (39 - i) > target - costs[i] for i in range(2, 39))
+    assert check_against_trajectory(x, None, start, how, target)[1] == 40
+
+
 def test_the_end_does_not_depend_on_the_number_of_rows(rng):
     x, start = problem(rng, 3, 2, 1)
     how = settings(2, tol=1e-5, max_iter=1000)
@@ -231,6 +258,19 @@ def test_the_end_does_not_depend_on_the_units(rng, unit, criterion):
     assert difference(back, plain.parameters) < 1e-8
     # Densities are per unit of volume.
     assert scaled.cost - plain.cost == pytest.approx(2 * len(x) * np.log(unit), rel=1e-9)
+
+
+def test_densities_are_of_the_rows_as_they_were_given(rng):
+    """EM runs on standardised rows; the log-likelihood and the cost are those in the units of the table."""
+    x, start = problem(rng, 3, 2, 1)
+    scale, how = np.array([1e-3, 20.0]), settings(2, max_iter=5)
+    plain = expectation_maximization(Samples(x), start, how)
+    table = Samples(5.0 + x * scale, center=np.full(2, 5.0), scale=scale)
+    given = expectation_maximization(table, start, how)
+    assert difference(given.parameters, plain.parameters) < 1e-9
+    expected = -len(x) * np.log(scale).sum()
+    assert given.log_likelihood - plain.log_likelihood == pytest.approx(expected, rel=1e-10)
+    assert plain.cost - given.cost == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -389,6 +389,25 @@ def test_moments_that_are_not_finite_are_refused(rng, noise, factors):
     iteration.covariances[1, 0, 0] = np.nan
     with pytest.raises(FloatingPointError, match="not finite"):
         iteration.maximize()
+    # The M-step of all components is one where they share their uniquenesses.
+    k = 0 if noise == "shared" else 1
+    with pytest.raises(FloatingPointError, match="not finite"):
+        iteration.step(k, iteration.step_space())
+
+
+def test_a_step_to_a_singular_covariance_is_refused(rng):
+    """Rows that are all the same, no prior and no floor; other uniquenesses than isotropic ones stop short of 0."""
+    parameters = tied(random_mixture(rng, 1, 3, 0), "isotropic")
+    parameters.means[:] = 1.0
+    iteration = bind(parameters, noise="isotropic", prior_count=0.0, floor=np.zeros(3))
+    expect(iteration, np.ones((20, 3)))
+    message = "covariance of component 0 is numerically singular"
+    with pytest.raises(FloatingPointError, match=message):
+        iteration.maximize()
+    iteration.begin_step()
+    iteration.step(0, iteration.step_space())
+    with pytest.raises(FloatingPointError, match=message):
+        iteration.end_step()
 
 
 # ---- exact_em --------------------------------------------------------------------------------------------------------

@@ -98,6 +98,16 @@ def test_a_short_scratch_is_refused(problem):
         bind(parameters, evaluator, statistics, scratch=np.empty(10))
 
 
+def test_a_step_to_a_singular_covariance_is_refused(rng):
+    """Rows that are all the same, and no floor."""
+    parameters = random_mixture(rng, 1, 3, 0)
+    parameters.means[:] = 1.0
+    iteration = bind(parameters, Evaluator(parameters), Statistics(parameters), floor=np.zeros(3))
+    iteration.accumulate(np.ones((3, 20)), None)
+    with pytest.raises(FloatingPointError, match="covariance of component 0 is numerically singular"):
+        iteration.maximize()
+
+
 def test_parts_add_up_to_the_whole(problem):
     _, _, iteration, statistics, x, w = problem
     iteration.accumulate(x, w)

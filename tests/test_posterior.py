@@ -287,6 +287,24 @@ def test_impossible_loadings_are_refused(rng, p, loading):
         Evaluator(parameters)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("weights", -0.1),
+        ("weights", np.inf),
+        ("weights", np.nan),
+        ("means", np.inf),
+        ("means", -np.inf),
+        ("means", np.nan),
+    ],
+)
+def test_impossible_weights_and_means_are_refused(rng, name, value):
+    parameters = random_mixture(rng, 3, 4, [0, 2, 1])
+    getattr(parameters, name)[1] = value
+    with pytest.raises(FloatingPointError, match="component 1 "):
+        Evaluator(parameters)
+
+
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 

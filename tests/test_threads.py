@@ -154,6 +154,16 @@ def test_cores_are_those_that_the_process_may_use(monkeypatch):
     assert threads.available_cores() == 2
 
 
+def test_without_affinities_all_cores_may_be_used(monkeypatch):
+    """As on macOS and Windows."""
+    monkeypatch.setattr(threads, "_cached_quota", lambda: math.inf)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert threads.available_cores() == 6
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert threads.available_cores() == 1
+
+
 @pytest.mark.parametrize(("value", "n"), [("", 8), ("0", 8), ("words", 8), ("3", 3), ("3,2", 3), ("20", 8)])
 def test_openmp_limits_the_default(monkeypatch, value, n):
     monkeypatch.setattr(threads, "available_cores", lambda: 8)

@@ -72,6 +72,12 @@ def test_rows_without_a_label(fitted, drawn, gaps):
     assert [text.get_text() for text in legend.get_texts()] == [*sorted(filter(None, gaps)), "no label"]
 
 
+def test_labels_that_are_numbers(fitted, drawn):
+    np.save("rows.npy", np.column_stack([fitted, np.arange(len(fitted)) % 3]))
+    legend = drawn("rows.npy", "--columns", "0,1", "--labels", "2").get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2"]
+
+
 @pytest.mark.parametrize(("name", "start"), [("out.pdf", b"%PDF"), ("out.svg", b"<?xml")])
 def test_formats(fitted, run, name, start):
     run("plot", "model.npz", "-o", name)

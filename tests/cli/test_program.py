@@ -299,6 +299,15 @@ def test_output_that_cannot_be_written():
             assert (done.returncode, done.stderr) == (2, b"amofa: error: [Errno 28] No space left on device\n")
 
 
+def test_without_standard_output(monkeypatch, capsys):
+    """As after >&- in a shell; where standard error is closed, too, nothing can be said."""
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["demo"]) == 2
+    assert capsys.readouterr().err == "amofa: error: standard output is closed\n"
+    monkeypatch.setattr(sys, "stderr", None)
+    assert cli.main(["demo"]) == 2
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="needs pipes in the file system")
 def test_a_pipe_is_read_once(rows):
     # All is written before there is a reader, which fits into the pipe, so that nothing can wait for ever.

@@ -139,6 +139,13 @@ def test_density(plane):
     assert_legend_is_outside(ax)
 
 
+@pytest.mark.parametrize(("n", "n_lines"), [(500, 1), (501, 0)])
+def test_each_row_has_a_tick_unless_there_are_very_many(plane, n, n_lines):
+    X = plane.sample(n, 0)[0]
+    ticks = [line for line in amofa.plot.density(plane, X, column=0).get_lines() if line.get_marker() == "|"]
+    assert [len(line.get_xdata()) for line in ticks] == [n] * n_lines
+
+
 def test_columns_by_name(space):
     X, _ = space.sample(20, 0)
     ax = amofa.plot.density(space, X, column="d")
