@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
     (
         "_rows",
+        "_scope",
         "_shared",
         "_posterior",
         "_statistics",
@@ -37,13 +38,12 @@ FLOORS = (
         "cython_amofa",
         "_version",
         "warnings",
-        "threads",
         "criterion",
         "frames",
         "history",
         "table_columns",
     ),
-    ("mapped", "parameters", "table_text"),
+    ("mapped", "parameters", "table_text", "threads"),
     (
         "analyser",
         "arguments",
