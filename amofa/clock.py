@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
+
+from amofa._scope import Scope
 
 
 class OutOfTime(Exception):  # noqa: N818 - not an error
@@ -36,25 +36,21 @@ class Clock:
 _clock: ContextVar[Clock | None] = ContextVar("amofa_clock", default=None)
 
 
-@contextmanager
-def time_limit(seconds: float | None) -> Iterator[Clock]:
-    """Give what happens in a ``with`` block so many seconds; None for as many as it takes.
+def held_to(clock: Clock) -> Scope:
+    """Hold what happens in a ``with`` block to a clock, in place of the one there was.
 
     Examples
     --------
-    >>> with time_limit(0.0) as clock:
+    >>> clock = Clock(1e-9)
+    >>> with held_to(clock):
     ...     check_time()
     ...     clock.may_stop = True
     ...     check_time()
     Traceback (most recent call last):
     amofa.clock.OutOfTime
     """
-    clock = Clock(seconds)
-    token = _clock.set(clock)
-    try:
-        yield clock
-    finally:
-        _clock.reset(token)
+    before = _clock.get()
+    return Scope(lambda: _clock.set(clock), lambda: _clock.set(before))
 
 
 def check_time() -> None:

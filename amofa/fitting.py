@@ -22,7 +22,7 @@ from amofa.arguments import (
     check_whole_number,
 )
 from amofa.checkpoint import journal_in, settings_of
-from amofa.clock import OutOfTime, time_limit
+from amofa.clock import Clock, OutOfTime, held_to
 from amofa.coordinates import Standardized, floor_variances, resolution_variances
 from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
 from amofa.door import check_table, check_weights
@@ -227,12 +227,13 @@ def fit(
         variances = {"noise_floor": floor, "prior_scale": scale}
         return settings_of(table, weights, options, limits, variances, initial)
 
+    clock = Clock(seconds)
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
     with (
         single_blas_thread(),
         use_threads(n_threads),
         np.errstate(under="ignore"),
-        time_limit(seconds) as clock,
+        held_to(clock),
         journal_in(path, settings) as journal,
     ):
         rows = Standardized.of(*merge_repeats(table, weights))

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar, copy_context
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from contextvars import Context, ContextVar, copy_context
+from functools import cache, partial
 from multiprocessing import parent_process
 from pathlib import Path
-from threading import Lock, local
+from queue import SimpleQueue
+from threading import Lock, Thread, local
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+from amofa._scope import Scope
 
 if TYPE_CHECKING:
     from threadpoolctl import LibController
@@ -32,8 +34,7 @@ _wanted: ContextVar[int | None] = ContextVar("amofa_threads", default=None)
 # ---- how many --------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def use_threads(n_threads: int | None = None) -> Iterator[None]:
+def use_threads(n_threads: int | None = None) -> Scope:
     """Let everything in a ``with`` block use so many threads at most.
 
     Parameters
@@ -48,11 +49,9 @@ def use_threads(n_threads: int | None = None) -> Iterator[None]:
     ...     n_threads()
     1
     """
-    token = _wanted.set(_wanted.get() if n_threads is None else n_threads)
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
+    before = _wanted.get()
+    wanted = before if n_threads is None else n_threads
+    return Scope(lambda: _wanted.set(wanted), lambda: _wanted.set(before))
 
 
 def n_threads() -> int:
@@ -72,7 +71,7 @@ def default_threads() -> int:
         return 1
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     most = int(given) if given.isdecimal() and int(given) else math.inf
-    callers = _holders - _own_holds.get() + 1
+    callers = len(_holds) - len(_own_holds.get()) + 1
     return max(1, int(min(available_cores(), most)) // callers)
 
 
@@ -178,20 +177,52 @@ class _Crew:
         self.results: list[Any] = [None] * len(items)
         self.numbers = iter(range(len(items)))
         self.lock = Lock()
+        # Helpers that have begun, those that have ended, what they ended with, and a bell that they ring then.
+        self.begun, self.is_over = 0, False
+        self.ended: list[BaseException | None] = []
+        self.bell: SimpleQueue[None] = SimpleQueue()
 
     def run(self) -> list[Any]:
-        with nullcontext() if _own_holds.get() else single_blas_thread():
-            helpers = _start(self.work, self.size - 1)
+        with nullcontext() if _own_holds.get() else single_blas_thread(), Scope(self.start, self.finish):
+            copy_context().run(self.work)
+        failures = [failure for failure in self.ended if failure is not None]
+        if failures:
+            self.ended.clear()
             try:
-                copy_context().run(self.work)
+                raise failures[0]
             finally:
-                # Helpers that have not begun have nothing left to do; the others write to what the caller owns.
-                self.stop()
-                failures = [helper.exception() for helper in helpers if not helper.cancel()]
-        for failure in failures:
-            if failure is not None:
-                raise failure
+                # Or it would hold on to itself, by its traceback, and to all that was worked on.
+                failures.clear()
         return self.results
+
+    def start(self) -> None:
+        _call_helpers(self.help, self.size - 1, self.size * self.share - 1)
+
+    def help(self, context: Context, helper: _Helper) -> None:
+        """What a helper does."""
+        with self.lock:
+            begins = not self.is_over
+            self.begun += begins
+        failure = None
+        if begins:
+            try:
+                context.run(self.work)
+            except BaseException as error:
+                failure = error
+        try:
+            # Before the caller goes on, who may want it again at once.
+            _give_back(helper)
+        finally:
+            if begins:
+                self.ended.append(failure)
+                self.bell.put(None)
+
+    def finish(self) -> None:
+        # Helpers that have not begun have nothing left to do; the others write to what the caller owns.
+        with self.lock:
+            self.is_over, self.numbers = True, iter(range(0))
+        while len(self.ended) < self.begun:
+            self.bell.get()
 
     def work(self) -> None:
         _wanted.set(self.share)
@@ -200,16 +231,13 @@ class _Crew:
             while (number := self.take()) is not None:
                 self.results[number] = worker(self.items[number])
         except BaseException:
-            self.stop()
+            with self.lock:
+                self.numbers = iter(range(0))
             raise
 
     def take(self) -> int | None:
         with self.lock:
             return next(self.numbers, None)
-
-    def stop(self) -> None:
-        with self.lock:
-            self.numbers = iter(range(0))
 
 
 class OneEach(Generic[Result]):
@@ -233,37 +261,68 @@ class OneEach(Generic[Result]):
         return found
 
 
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
+# ---- helpers ---------------------------------------------------------------------------------------------------------
+
+# A thread that helps, by the queue from which it gets what to do. It is not one of `concurrent.futures`, where an
+# interrupt that comes while work is handed over leaves locks that all later work waits for: this kind of queue is all
+# in C, and cannot be left half-way.
+_Helper = SimpleQueue[Callable[[], None]]
+_idle: list[_Helper] = []
+_n_helpers = 0
 
 
-def _start(work: Callable[[], None], n_helpers: int) -> list[Future[None]]:
-    """Have threads of the pool do the work, too; as many as can be had."""
-    global _pool, _pool_size
-    helpers: list[Future[None]] = []
+def _call_helpers(task: Callable[[Context, _Helper], None], n_wanted: int, n_in_all: int) -> None:
+    """Have idle helpers do a task, each in a copy of the caller's context: NumPy keeps its error state there.
+
+    Parameters
+    ----------
+    task : callable
+        Called with the context and the helper, which it has to give back.
+    n_wanted : int
+        How many helpers at most.
+    n_in_all : int
+        How many are to be there, if they can be had; others may be wanted in the course of the task.
+    """
     with _lock:
-        if _pool is None or _pool_size < n_helpers:
-            if _pool is not None:
-                _pool.shutdown(wait=False)
-            _pool, _pool_size = ThreadPoolExecutor(n_helpers, thread_name_prefix="amofa"), n_helpers
-        try:
-            for _ in range(n_helpers):
-                # Each in a copy of the caller's context: NumPy keeps its error state there.
-                helpers.append(_pool.submit(copy_context().run, work))
-        except RuntimeError:
-            # No thread can be started, as where the interpreter is about to end: the caller goes on alone.
-            pass
-    return helpers
+        _start_helpers(n_in_all)
+        for _ in range(min(n_wanted, len(_idle))):
+            # In this order: an interrupt in between is nothing to a helper that is given back twice.
+            _idle[-1].put(partial(task, copy_context(), _idle[-1]))
+            _idle.pop()
+
+
+def _start_helpers(n: int) -> None:
+    global _n_helpers
+    try:
+        while _n_helpers < n:
+            helper: _Helper = SimpleQueue()
+            Thread(target=_serve, args=(helper,), name=f"amofa_{_n_helpers}", daemon=True).start()
+            _idle.append(helper)
+            _n_helpers += 1
+    except (RuntimeError, MemoryError):
+        # No thread can be started, as where the interpreter is about to end: the caller goes on with what there is.
+        pass
+
+
+def _serve(helper: _Helper) -> None:
+    while True:
+        helper.get()()
+
+
+def _give_back(helper: _Helper) -> None:
+    with _lock:
+        if helper not in _idle:
+            _idle.append(helper)
 
 
 # ---- BLAS ------------------------------------------------------------------------------------------------------------
 
 _lock = Lock()
 # Those who hold BLAS to one thread at the moment, in any thread, and the libraries with what they had before.
-_holders = 0
+_holds: set[object] = set()
 _held: list[tuple[LibController, int]] = []
-# How many of them are the one who asks, or those on whose behalf it works.
-_own_holds: ContextVar[int] = ContextVar("amofa_own_holds", default=0)
+# Which of them are the one who asks, or those on whose behalf it works.
+_own_holds: ContextVar[tuple[object, ...]] = ContextVar("amofa_own_holds", default=())
 
 
 @cache
@@ -280,8 +339,10 @@ def _hold_blas() -> None:
 
 
 def _release_blas() -> None:
+    # An interrupt between two steps of this has it done once more.
     while _held:
-        _set_threads(*_held.pop())
+        _set_threads(*_held[-1])
+        _held.pop()
 
 
 def _set_threads(library: LibController, number: int) -> None:
@@ -290,30 +351,32 @@ def _set_threads(library: LibController, number: int) -> None:
     getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 
-@contextmanager
-def single_blas_thread() -> Iterator[None]:
-    """Hold every BLAS of the process to one thread, until the last of those who asked for it is done."""
-    global _holders
-    with _lock:
-        if _holders == 0:
-            _hold_blas()
-        _holders += 1
-    _own_holds.set(_own_holds.get() + 1)
-    try:
-        yield
-    finally:
-        _own_holds.set(_own_holds.get() - 1)
+def single_blas_thread() -> Scope:
+    """Hold every BLAS of the process to one thread in a ``with`` block, until the last of those who do so is done."""
+    hold, before = object(), _own_holds.get()
+
+    def enter() -> None:
         with _lock:
-            _holders -= 1
-            if _holders == 0:
+            if not _holds:
+                _hold_blas()
+            _holds.add(hold)
+        _own_holds.set((*before, hold))
+
+    def leave() -> None:
+        _own_holds.set(before)
+        with _lock:
+            _holds.discard(hold)
+            if not _holds:
                 _release_blas()
+
+    return Scope(enter, leave)
 
 
 def _start_afresh() -> None:
     """In a forked process: it has none of the threads, and of those who hold BLAS only the one who forked."""
-    global _lock, _pool, _holders
-    _lock, _pool, _holders = Lock(), None, _own_holds.get()
-    if _holders == 0:
+    global _lock, _idle, _n_helpers, _holds
+    _lock, _idle, _n_helpers, _holds = Lock(), [], 0, set(_own_holds.get())
+    if not _holds:
         _release_blas()
 
 

@@ -150,7 +150,7 @@ def cut(share=0.5):
 
 def state():
     blas = {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-    return blas, signal.getsignal(signal.SIGBUS), threads._holders, threads._held, faulthandler.is_enabled()
+    return blas, signal.getsignal(signal.SIGBUS), list(threads._holds), list(threads._held), faulthandler.is_enabled()
 
 def ending(function, *arguments, **options):
     try:

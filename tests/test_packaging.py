@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
     (
         "_rows",
+        "_scope",
         "_shared",
         "_posterior",
         "_statistics",
@@ -38,15 +39,13 @@ FLOORS = (
         "_version",
         "warnings",
         "archive",
-        "clock",
         "records",
-        "threads",
         "criterion",
         "frames",
         "history",
         "table_columns",
     ),
-    ("mapped", "parameters", "table_text"),
+    ("clock", "mapped", "parameters", "table_text", "threads"),
     (
         "analyser",
         "arguments",

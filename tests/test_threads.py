@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -295,9 +296,58 @@ def test_the_caller_goes_on_alone_where_no_thread_can_be_started(monkeypatch):
     def refuse(*_):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads.ThreadPoolExecutor, "submit", refuse)
+    monkeypatch.setattr(threads, "_n_helpers", 0)
+    monkeypatch.setattr(threads, "_idle", [])
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     with use_threads(3):
         assert list(in_order(lambda: str, range(3))) == ["0", "1", "2"]
+
+
+# ---- interrupts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no such timers here")
+@pytest.mark.parametrize("has_hold", [True, False])
+def test_an_interrupt_at_any_moment_leaves_everything_as_it_was(monkeypatch, has_hold):
+    """Many at once: each of few steps, one of which must be hit between what is done and what undoes it."""
+    monkeypatch.setattr(threads, "default_threads", lambda: 3)
+
+    def square(i):
+        return i * i
+
+    def work():
+        if has_hold:
+            with single_blas_thread(), use_threads(3):
+                return list(in_order(lambda: square, range(5)))
+        return list(in_order(lambda: square, range(5)))
+
+    work()
+    delays = np.random.default_rng(0).uniform(1e-5, 1e-3, 1500)
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    n_unfinished = 0
+    try:
+        for delay in delays.tolist():
+            results, end = None, time.perf_counter() + 1.0
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                results = work()
+                # It may come later, or may have been lost where Python ignores what is raised.
+                while time.perf_counter() < end:
+                    pass
+            except KeyboardInterrupt:
+                pass
+            n_unfinished += results is None
+            assert not threads._lock.locked()
+            assert not threads._holds
+            assert not threads._held
+            assert threads._own_holds.get() == ()
+            assert threads._wanted.get() is None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert blas_threads() == {2}
+    assert n_unfinished > 100
+    assert work() == [0, 1, 4, 9, 16]
 
 
 # ---- passes and fits -------------------------------------------------------------------------------------------------
@@ -469,7 +519,7 @@ def test_a_process_forked_in_the_midst_of_work_is_not_held_up():
         child = os.fork()
         if child == 0:
             blas = {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-            os._exit(7 if blas == {2} and threads._holders == 0 and score(2) == score(1) else 1)
+            os._exit(7 if blas == {2} and not threads._holds and score(2) == score(1) else 1)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         go_on.set()
         holder.join()
