@@ -35,13 +35,13 @@ cdef struct Scratch:
     double *deviations             # (d, stride), of the component last looked at, or of its rows alone
     double *projected              # (P, stride), W_k (x - mean_k)
     double *scaled                 # (max p, stride)
-    double *halves                 # (max p, stride), the upper halves of factor scores
     double *log_joint              # (K, stride)
     double *responsibilities       # (K, stride)
     double *log_density            # (stride)
     double *row_sum                # (stride)
     double *roots                  # (stride), roots of the responsibilities of the rows of a component
     int *rows                      # (stride), their numbers
+    double *halves                 # (max p, stride), the upper halves of factor scores
 
 
 cdef Parameters view_parameters(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil

@@ -109,13 +109,13 @@ cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil:
     view.deviations = work
     view.projected = view.deviations + n * mixture.n_features
     view.scaled = view.projected + n * mixture.offsets[K]
-    view.halves = view.scaled + n * most_factors(K, mixture.offsets)
-    view.log_joint = view.halves + n * most_factors(K, mixture.offsets)
+    view.log_joint = view.scaled + n * most_factors(K, mixture.offsets)
     view.responsibilities = view.log_joint + n * K
     view.log_density = view.responsibilities + n * K
     view.row_sum = view.log_density + n
     view.roots = view.row_sum + n
     view.rows = <int *> (view.roots + n)
+    view.halves = view.roots + 2 * n
     return view
 
 
