@@ -16,8 +16,8 @@ from amofa.parameters import FloatArray
 _BLOCK_VALUES = 1 << 17
 # Sums of weights in these bounds have products with squares of all values that columns may have.
 _LEAST_TOTAL, _MOST_TOTAL = 1e-100, 1e100
-# Rows of a smaller share of the largest weight change no sum, unless they are so far away that nothing else counts.
-_LEAST_SHARE = 1e-20
+# Rows of a smaller share of the largest weight add nothing to second moments, which leave them out (`amofa.panel`).
+_LEAST_SHARE = 1e-14
 
 
 def check_table(

@@ -253,7 +253,8 @@ def chosen(state: AnyPass) -> Parameters:
         def component(k: int) -> Component:
             check_time()
             old, count = parameters.component(k), float(state.counts[k])
-            if count < LEAST_ROWS:
+            given = state.problem.choice.n_factors
+            if count < LEAST_ROWS and (given in (None, len(old.loadings)) or count == 0):
                 return old
             best = state.problem.choice.best(count, spreads[k], old.uniquenesses, len(old.loadings))
             return Component(count / total, state.means[k].copy(), best.loadings, best.uniquenesses)

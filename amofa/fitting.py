@@ -126,7 +126,7 @@ def fit(
         Strength of this prior: near its centre it is worth half as many rows; 4 where not given, 0 for none. "thorough"
         only.
     sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0, or of less than 1e-20 of the largest, is as good as absent. N in
+        How often each row counts; a row of weight 0, or of less than 1e-14 of the largest, is as good as absent. N in
         the criterion is their sum, from 1e-100 to 1e100.
     max_components, max_factors : int, optional
         Bounds of what is found.

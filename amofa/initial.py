@@ -172,7 +172,8 @@ def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bo
     """
     d = len(problem.prior.floor)
     solver = None if wide else Solver(d)
-    plain = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
+    noise = np.full(d, max(1.0, float(problem.prior.floor.max())))
+    plain = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), noise)])
     components = []
     for group in groups:
         fit = exact_em(group, plain, problem, solver, problem.max_iter, choose_at=(0,))

@@ -14,6 +14,9 @@ from amofa.parameters import Component, FloatArray, Parameters
 
 # Principal axes that planes are looked for on: the leading ones and the last.
 _MOST_AXES = 64
+# Axes of a smaller share of the largest variance are none: with fewer rows than columns, or columns that depend on
+# others, rounding alone says where they point.
+_LEAST_AXIS = 1e-12
 # Planes at right angles to so many leading axes, and to the last, through the mean.
 _LEADING_AXES = 3
 # A part has at least so many rows: between whole numbers, so that no rounding decides.
@@ -55,7 +58,7 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
         the rows, for groups of the same centre.
     """
     values, vectors = spread.axes()
-    used = np.flatnonzero(values > 0)
+    used = np.flatnonzero(values > _LEAST_AXIS * values[:1])
     if len(used) == 0:
         return Masks([], [])
     if len(used) > _MOST_AXES:

@@ -126,7 +126,9 @@ class _Search:
     def start(self) -> None:
         """Fit one component."""
         d = self.samples.n_features
-        plain = Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))
+        # A floor may be above the variance.
+        noise = np.full(d, max(1.0, float(self.problem.prior.floor.max())))
+        plain = Component(1.0, np.zeros(d), np.zeros((0, d)), noise)
         self.current = self.fit(Parameters.from_components([plain]), choose_at=(0,))
         self.watch.see("start", -1, self.current, accepted=True)
 
