@@ -1,0 +1,11 @@
+"""A few cases of each fuzz target; `python tests/fuzz.py` runs them by the minute."""
+
+import pytest
+from fuzz import TARGETS, run
+from hypothesis import settings
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_a_few_cases(name, seed):
+    n_cases = settings().max_examples
+    assert run(name, n_cases, seed) >= min(n_cases, 10)
