@@ -203,7 +203,7 @@ def number(cell):
 
 sources = pick(
     ["good.csv", "good.csv", "good.csv", "holes.csv", "labels.csv", "labels.csv", "x.csv", "x.csv", "x.npy", "x.npz",
-     "model.npz", "model.npz", "bad.npz", ".", "nowhere.csv", "a\x00b", "", "-", "/dev/null", "x\nname.csv"]
+     "model.npz", "model.npz", "bad.npz", ".", "nowhere.csv", "a\x00b", "", "-", "/dev/null", "/dev/zero", "x\nname.csv"]
 )  # fmt: skip
 models = pick(["model.npz"] * 5 + ["bad.npz", "good.csv", "nowhere", "", ".", "/dev/zero", "pipe"])
 targets = pick(["out.csv", "out.npy", "out.npz", "out", ".", "no/out.csv", "-", "", "good.csv", "out.png",
@@ -280,7 +280,8 @@ def prepare_folder(name, content):
     (FOLDER / "labels.csv").write_text("a,b,c,d\n" + "\n".join(labelled) + "\n", encoding="utf-8")
     for bad in ("x.csv", "x.npy", "x.npz", "bad.npz", "x\nname.csv", name):
         (FOLDER / bad).write_bytes(content)
-    os.mkfifo(FOLDER / "pipe")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(FOLDER / "pipe")
     fuzz_files.models()[2].save(FOLDER / "model.npz")
 
 
