@@ -123,7 +123,7 @@ def _opener(source: str, name: str) -> Callable[[], TextIO]:
 def _read_pipe(pipe: BinaryIO, name: str) -> str:
     """Decoded piece by piece: a device that has no end, of random bytes or of zeros, is no text from the start."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    pieces = []
+    pieces: list[str] = []
     while piece := pipe.read(_PIECE):
         if not pieces:
             _check_start(piece, name)
