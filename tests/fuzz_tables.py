@@ -202,7 +202,7 @@ def number(cell):
 # ---- the commands ----------------------------------------------------------------------------------------------------
 
 sources = pick(
-    ["good.csv", "good.csv", "good.csv", "holes.csv", "labels.csv", "labels.csv", "x.csv", "x.csv", "x.npy", "x.npz", ".",
+    ["good.csv", "good.csv", "holes.csv", "labels.csv", "labels.csv", "x.csv", "x.csv", "x.npy", "x.npz", ".",
      "model.npz", "model.npz", "bad.npz", "nowhere.csv", "a\x00b", "", "-", "/dev/null", "/dev/zero", "x\nname.csv"]
 )  # fmt: skip
 models = pick(["model.npz"] * 5 + ["bad.npz", "good.csv", "nowhere", "", ".", "/dev/zero", "pipe"])
