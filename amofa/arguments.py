@@ -34,7 +34,10 @@ def check_whole_number(name: str, value: Any, *, at_least: int, at_most: int | N
 def _check_number(name: str, value: Any) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got a whole number beyond the range of float") from None
 
 
 def check_positive(name: str, value: Any) -> float:
@@ -108,6 +111,9 @@ def random_generator(random_state: RandomState) -> np.random.Generator | np.rand
     """
     if isinstance(random_state, np.random.RandomState):
         return random_state
+    if isinstance(random_state, np.ndarray):
+        # numpy takes apart sequences of numbers until it has numbers: of a matrix it would for ever take matrices.
+        random_state = np.asarray(random_state)
     try:
         return np.random.default_rng(random_state)
     except TypeError:

@@ -123,6 +123,8 @@ def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
         )
     try:
         return table.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} holds a whole number that is too large ({error}); rescale its column") from None
     except (TypeError, ValueError) as error:
         raise _no_numbers(X, name, error) from None
 
@@ -175,7 +177,9 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
         raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
-    weights = in_memory(weights, name="sample_weight").astype(np.float64)
+    # Longer floats may be beyond the range of these, which is said below.
+    with np.errstate(over="ignore"):
+        weights = in_memory(weights, name="sample_weight").astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         i = int(np.argmax(wrong))

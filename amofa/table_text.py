@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import math
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ STANDARD_STREAM = "-"
 DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 # Looked for in the first line of other files, and the most frequent one taken; where there is none, it is white space.
 _GUESSED_DELIMITERS = ",;\t"
+# Bytes that are looked at together.
+_PIECE = 1 << 16
 # Cells of these texts are holes in a table, not the names of its columns. "Na", say, may be such a name.
 _MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
 
@@ -70,7 +73,7 @@ def read_text(source: str, chosen: Choice, delimiter: str | None, *, may_be_miss
         If it is not a table of such columns.
     """
     try:
-        text = _layout(chosen.table, _opener(source), delimiter or DELIMITERS.get(suffix(source)))
+        text = _layout(chosen.table, _opener(source, chosen.table), delimiter or DELIMITERS.get(suffix(source)))
         places = chosen.places(text.names, text.width)
         numbers = _numbers(text, places.numbers, may_be_missing=may_be_missing)
         labels = None
@@ -100,18 +103,37 @@ def _value(cell: str) -> float:
     return math.nan if _is_missing(cell) else float(cell)
 
 
-def _opener(source: str) -> Callable[[], TextIO]:
+def _opener(source: str, name: str) -> Callable[[], TextIO]:
     """What opens the text anew for each reading; pipes, which cannot be read again, are kept in memory."""
     if source != STANDARD_STREAM and Path(source).is_file():
+        with open(source, "rb") as file:
+            _check_start(file.read(_PIECE), name)
         return lambda: open(source, encoding="utf-8-sig")
     if source != STANDARD_STREAM:
-        data = Path(source).read_bytes()
+        with open(source, "rb") as pipe:
+            content = _read_pipe(pipe, name)
     elif sys.stdin is None:
         raise ValueError("standard input is closed")
     else:
-        data = sys.stdin.buffer.read()
-    content = data.decode("utf-8-sig")
+        content = _read_pipe(sys.stdin.buffer, name)
     return lambda: io.StringIO(content, newline=None)
+
+
+def _read_pipe(pipe: BinaryIO, name: str) -> str:
+    """Decoded piece by piece: a device that has no end, of random bytes or of zeros, is no text from the start."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    pieces: list[str] = []
+    while piece := pipe.read(_PIECE):
+        if not pieces:
+            _check_start(piece, name)
+        pieces.append(decoder.decode(piece))
+    return "".join([*pieces, decoder.decode(b"", final=True)])
+
+
+def _check_start(start: bytes, name: str) -> None:
+    """Refuse a file of zeros, say, which is UTF-8, and one line as long as it is: reading it could fill the memory."""
+    if b"\0" in start:
+        raise ValueError(f"{name} is not UTF-8 text (it has NUL characters); save it as UTF-8")
 
 
 def _layout(name: str, open_text: Callable[[], TextIO], delimiter: str | None) -> _Text:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TextIO
 
 import numpy as np
@@ -17,6 +18,8 @@ from amofa.table_text import DELIMITERS, STANDARD_STREAM, Columns, read_text, su
 
 # Rows that are turned into Python objects at a time on their way out.
 _ROWS_AT_ONCE = 1 << 14
+# How much an error message shows of numpy's, which may quote the file, and how many names of arrays.
+_SHOWN_REASON, _SHOWN_NAMES = 200, 20
 
 
 @dataclass(frozen=True)
@@ -152,8 +155,8 @@ def _read_numpy(source: str, chosen: Choice, key: str | None) -> Columns:
         candidates = {name: array for name, array in arrays.items() if key == name or (key is None and array.ndim == 2)}
         if len(candidates) != 1:
             asked = "no table" if key is None else f"no array {key!r}"
-            found = f"several tables ({', '.join(candidates)})" if candidates else asked
-            raise ValueError(f"{source} holds {found}; choose one of its arrays by key: {', '.join(arrays)}")
+            found = f"several tables ({_listed(candidates)})" if candidates else asked
+            raise ValueError(f"{source} holds {found}; choose one of its arrays by key: {_listed(arrays)}")
         array = candidates.popitem()[1]
     else:
         array = arrays
@@ -166,6 +169,11 @@ def _read_numpy(source: str, chosen: Choice, key: str | None) -> Columns:
     places = chosen.places(None, array.shape[1])
     labels = None if places.labels is None else _as_labels(in_memory(array[:, places.labels], name=source))
     return Columns(take(array, None, places.numbers, name=source), labels, None)
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = [name[:_SHOWN_REASON] for name in islice(names, _SHOWN_NAMES + 1)]
+    return ", ".join([*first[:_SHOWN_NAMES], "..."] if len(first) > _SHOWN_NAMES else first)
 
 
 def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
@@ -190,7 +198,8 @@ def _load(source: str, key: str | None) -> NDArray[Any] | dict[str, NDArray[Any]
             return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
         # A damaged file can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
-            raise ValueError(f"{source} cannot be read as {suffix(source)} ({error})") from error
+            what = str(error)[:_SHOWN_REASON]
+            raise ValueError(f"{source} cannot be read as {suffix(source)} ({what})") from error
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

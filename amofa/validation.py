@@ -74,7 +74,11 @@ def _real(values: ArrayLike, name: str) -> FloatArray:
     if array.dtype.kind not in "biufO":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}; convert to float first")
     try:
-        return array.astype(np.float64, copy=False)
+        # Longer floats that have no finite value here are infinite, which is said where they are checked.
+        with np.errstate(over="ignore"):
+            return array.astype(np.float64, copy=False)
+    except OverflowError as error:
+        raise ValueError(f"{name} holds a whole number that is too large ({error}); rescale") from None
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must hold real numbers ({error}); convert to float first") from None
 

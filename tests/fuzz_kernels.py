@@ -321,7 +321,7 @@ def check_python(case):
     function, arguments = calls(p)[name]
     for position, kind, other in changes:
         # "0 axes" of what has become no array, say: not all changes go together.
-        with contextlib.suppress(ValueError, TypeError, AttributeError, OverflowError):
+        with contextlib.suppress(ValueError, TypeError, AttributeError, OverflowError, IndexError):
             arguments = change(arguments, position % len(arguments), kind, other, p.rng)
     with contextlib.suppress(*REFUSALS), np.errstate(all="ignore"):
         function(*arguments)

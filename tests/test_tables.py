@@ -1,6 +1,7 @@
 """Tables in files: what is read, what is refused and in which words, and round trips."""
 
 import io
+import os
 import pickle
 import sys
 import zipfile
@@ -39,6 +40,44 @@ def refusal(source, **options):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the callers compare the whole message
         read_table(source, **options)
     return str(caught.value).replace(source, "FILE")
+
+
+# ---- what is no text -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom"])
+def test_devices_without_an_end(device):
+    if not os.path.exists(device):
+        pytest.skip(f"there is no {device}")
+    assert refusal(device).startswith("FILE is not UTF-8 text (")
+
+
+def test_a_file_of_zeros_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "x.csv"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    assert refusal(str(path)) == "FILE is not UTF-8 text (it has NUL characters); save it as UTF-8"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_text_of_wide_characters_without_a_mark(file, encoding):
+    assert refusal(file("x.csv", "1,2\n3,4\n".encode(encoding))).endswith("save it as UTF-8")
+
+
+def test_pipes_longer_than_a_piece(stdin):
+    stdin("größe,b\n" + "0.125,2\n" * 50_000)
+    table = read_table("-")
+    assert table.names == ("größe", "b")
+    np.testing.assert_array_equal(table.values, np.tile([0.125, 2.0], (50_000, 1)))
+
+
+@pytest.mark.parametrize("names", [1, 30])
+def test_messages_about_archives_are_short(tmp_path, names):
+    np.savez(tmp_path / "x.npz", **{f"{'n' * 1000}{i}": np.zeros(1) for i in range(names)})
+    message = refusal(str(tmp_path / "x.npz"))
+    assert message.startswith(f"FILE holds no table; choose one of its arrays by key: {'n' * 200}")
+    assert message.endswith("...") == (names > 20)
+    assert len(message) < 21 * 205
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
