@@ -158,6 +158,11 @@ def test_criteria_by_hand():
     assert costs == pytest.approx({"bic": 50 + 8 * math.log(100), "aic": 66, "icl": 54 + 8 * math.log(100)}, rel=1e-14)
 
 
+def test_criteria_have_names():
+    assert set(CRITERIA) == {"mml", "bic", "aic", "icl"}
+    assert CRITERIA["mml"] is message_length
+
+
 @pytest.mark.parametrize("name", ["bic", "aic", "icl"])
 def test_information_criteria_do_not_depend_on_weights(name):
     penalty = CRITERIA[name](3, (1, 2), 100)

@@ -1,4 +1,4 @@
-"""EM with exact maximisation: moments against dense sums, a likelihood that never falls, and EM runs as a whole."""
+"""The exact EM iteration: moments against dense sums, and a likelihood that never falls."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import reference
+from exact_helpers import KINDS, rough_start, tied
 from reference import random_mixture, random_rows, relative_error
 
-from amofa._analyser import Solver
 from amofa._exact import ExactIteration
-from amofa.analyser import NOISE, FactorChoice, Prior
-from amofa.criterion import CRITERIA, Counted, Evidence, message_length
-from amofa.exact_em import Problem, exact_em
-from amofa.parameters import Component, Evaluator, Parameters
-from amofa.samples import Samples
+from amofa.analyser import NOISE
+from amofa.parameters import Evaluator
 
 TOLERANCE = 1e-12
-KINDS = list(NOISE)
 
 
 def bind(mixture, *, noise="component", prior_count=4.0, with_entropy=True, **changes):
@@ -38,16 +34,6 @@ def bind(mixture, *, noise="component", prior_count=4.0, with_entropy=True, **ch
         "with_entropy": with_entropy,
     }
     return ExactIteration(**arguments | changes)
-
-
-def tied(parameters, noise):
-    """The same with uniquenesses of the kind."""
-    result = parameters.copy()
-    if noise == "shared":
-        result.uniquenesses[:] = result.uniquenesses[0]
-    if noise == "isotropic":
-        result.uniquenesses[:] = result.uniquenesses.mean(axis=1, keepdims=True)
-    return result
 
 
 def expect(iteration, x, weights=None):
@@ -204,15 +190,6 @@ def test_prior_cost_counts_tied_uniquenesses_once(rng, noise):
 
 
 # ---- the M-step ------------------------------------------------------------------------------------------------------
-
-
-def rough_start(rng, x, K, factors, noise, size=1.0):
-    """Components about K rows drawn, with arbitrary loadings of the size."""
-    parameters = random_mixture(rng, K, x.shape[1], factors)
-    parameters.loadings[:] *= size
-    parameters.uniquenesses[:] *= size**2
-    parameters.means[:] = x[rng.choice(len(x), K, replace=False)]
-    return tied(parameters, noise)
 
 
 @pytest.mark.parametrize("prior_count", [0.0, 4.0, 40.0])
@@ -408,195 +385,3 @@ def test_a_step_to_a_singular_covariance_is_refused(rng):
     iteration.step(0, iteration.step_space())
     with pytest.raises(FloatingPointError, match=message):
         iteration.end_step()
-
-
-# ---- exact_em --------------------------------------------------------------------------------------------------------
-
-
-def a_problem(d, n, noise="component", *, prior_count=4.0, tol=1e-5, pricing=None, annihilates=True, **limits):
-    prior = Prior(np.full(d, 1e-4), np.ones(d), prior_count)
-    pricing = pricing or Evidence(d, n, noise, prior_count)
-    choice = FactorChoice(pricing, prior, noise, **limits)
-    return Problem(prior, pricing, noise, choice, tol, 100, annihilates)
-
-
-@pytest.fixture
-def clear(rng):
-    """Rows of two factor analysers far apart, with 2 and 1 factors, and their labels."""
-    truth = random_mixture(rng, 2, 6, [2, 1])
-    truth.means[:] = np.array([[-4.0], [4.0]])
-    truth.loadings[:] *= 2.0
-    x = np.concatenate([random_rows(rng, Parameters.from_components([truth.component(k)]), 200) for k in (0, 1)])
-    return x / x.std(axis=0), np.repeat([0, 1], 200)
-
-
-def coarse(x, labels, noise="component"):
-    parts = [x[labels == k] for k in (0, 1)]
-    d = x.shape[1]
-    components = [Component(len(p) / len(x), p.mean(axis=0) + 0.3, np.zeros((0, d)), p.var(axis=0)) for p in parts]
-    return tied(Parameters.from_components(components), noise)
-
-
-def run(x, start, problem, max_iter=200, **options):
-    return exact_em(Samples(x), start, problem, Solver(x.shape[1]), max_iter, **options)
-
-
-@pytest.mark.parametrize("noise", KINDS)
-def test_a_run_is_given_up_only_where_it_cannot_reach_the_bar(clear, noise):
-    x, labels = clear
-    problem, start = a_problem(6, 400.0, noise), coarse(x, labels, noise)
-    free = run(x, start, problem)
-    # The choice at the end is needed to reach the bar.
-    assert run(x, start, problem, choose_at_end=False).cost > free.cost + 1.0
-    assert run(x, start, problem, bar=free.cost + 1.0).cost == pytest.approx(free.cost, abs=0.1)
-    missed = run(x, start, problem, bar=free.cost - 1000.0)
-    assert not missed.converged
-    assert missed.n_iter < free.n_iter
-    assert missed.cost > free.cost - problem.tol * 400
-
-
-@pytest.mark.parametrize("noise", KINDS)
-def test_em_converges_and_says_what_it_found(clear, noise):
-    x, labels = clear
-    problem = a_problem(6, 400.0, noise)
-    found = run(x, coarse(x, labels, noise), problem)
-    assert found.converged
-    assert 1 < found.n_iter < 200
-    mixture = found.parameters.components()
-    assert found.log_likelihood == pytest.approx(reference.log_likelihood(x, None, mixture), rel=1e-12)
-    h = reference.responsibilities(x, mixture)
-    assert relative_error(found.counts, h.sum(axis=0)) < 1e-11
-    log_determinants = [np.linalg.slogdet(c.loadings.T @ c.loadings + np.diag(c.uniquenesses))[1] for c in mixture]
-    shapes = [(c.weight * len(x), len(c.loadings), s) for c, s in zip(mixture, log_determinants, strict=True)]
-    expected = problem.prior_cost(found.parameters) - found.log_likelihood + problem.pricing.mixture(shapes)
-    assert found.cost == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_array_equal(np.argmax(h, axis=1), labels)
-    if noise == "component":
-        assert found.parameters.n_factors == (2, 1)
-
-
-def test_the_entropy_is_part_of_the_cost_where_the_criterion_says_so(clear):
-    x, labels = clear
-    x = 0.3 * x + 0.7 * (x - np.array([[-1.0], [1.0]])[labels])  # closer together
-    costs = {}
-    for name in ("bic", "icl"):
-        problem = a_problem(6, 400.0, pricing=Counted(CRITERIA[name], 6, 400.0, "component"), n_factors=1)
-        found = run(x, coarse(x, labels), problem, choose_at=(0,))
-        costs[name] = found.cost
-    entropy = reference.entropy(x, None, found.parameters.components())
-    assert costs["icl"] - costs["bic"] == pytest.approx(entropy, rel=1e-9, abs=1e-9)
-    assert entropy > 1e-8
-
-
-@pytest.mark.parametrize("prior_count", [0.0, 4.0])
-@pytest.mark.parametrize("noise", KINDS)
-def test_the_cost_falls_while_the_numbers_of_factors_stay(clear, noise, prior_count):
-    x, _ = clear
-    rng = np.random.default_rng(5)
-    start = rough_start(rng, x, 3, [1, 0, 2], noise)
-    problem = a_problem(6, 400.0, noise, prior_count=prior_count, tol=1e-14, annihilates=False)
-
-    def penalised(max_iter):
-        found = run(x, start, problem, max_iter, choose_at_end=False)
-        assert found.parameters.n_factors == (1, 0, 2)
-        return problem.prior_cost(found.parameters) - found.log_likelihood
-
-    costs = [penalised(max_iter) for max_iter in range(12)]
-    assert all(after <= before + 1e-10 * abs(before) for before, after in pairwise(costs))
-    assert costs[-1] < costs[0] - 1
-
-
-def test_given_numbers_of_factors_are_kept(clear):
-    x, labels = clear
-    found = run(x, coarse(x, labels), a_problem(6, 400.0, n_factors=3), choose_at=(0,))
-    assert found.parameters.n_factors == (3, 3)
-    found = run(x, coarse(x, labels), a_problem(6, 400.0, max_factors=1), choose_at=(0,))
-    assert found.parameters.n_factors == (1, 1)
-
-
-@pytest.mark.parametrize("noise", KINDS)
-def test_a_component_without_rows_is_removed(clear, noise):
-    x, labels = clear
-    components = coarse(x, labels, noise).components()
-    far = components[0]._replace(mean=np.full(6, 1e4), weight=0.01)
-    start = Parameters.from_components([far, *components])
-    found = run(x, start, a_problem(6, 400.0, noise))
-    assert found.converged
-    assert found.n_components == 2
-    np.testing.assert_array_equal(Samples(x).labels(found.parameters), labels)
-    kept = run(x, start, a_problem(6, 400.0, noise, annihilates=False))
-    assert kept.n_components == 3
-
-
-def test_a_tighter_tolerance_changes_nothing_that_matters(clear):
-    x, labels = clear
-    first, second = (run(x, coarse(x, labels), a_problem(6, 400.0, tol=tol)) for tol in (1e-5, 1e-6))
-    assert first.parameters.n_factors == second.parameters.n_factors
-    np.testing.assert_array_equal(*(Samples(x).labels(found.parameters) for found in (first, second)))
-    assert abs(first.cost - second.cost) < 1e-4 * len(x)
-
-
-@pytest.mark.parametrize("prior_count", [0.0, 4.0])
-@pytest.mark.parametrize("noise", KINDS)
-def test_without_a_solver_it_is_the_same(rng, noise, prior_count):
-    """Second moments from the rows themselves, for tables with fewer rows than columns."""
-    x = random_rows(rng, random_mixture(rng, 2, 40, 2, spread=3.0), 30)
-    x /= x.std(axis=0)
-    start, weights = rough_start(rng, x, 2, [1, 0], noise), rng.uniform(0.5, 1.5, 30)
-    samples = Samples(x, weights=weights)
-    problem = a_problem(40, samples.total_weight, noise, prior_count=prior_count, tol=1e-9, annihilates=False)
-    a, b = (exact_em(samples, start, problem, solver, 500, choose_at=(2,)) for solver in (Solver(40), None))
-    assert a.converged
-    assert b.converged
-    assert a.parameters.n_factors == b.parameters.n_factors
-    assert a.cost == pytest.approx(b.cost, rel=1e-5)
-    assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-5)
-    np.testing.assert_allclose(b.counts, a.counts, rtol=1e-4)
-    np.testing.assert_allclose(b.means, a.means, atol=1e-4)
-
-
-def test_the_limit_of_iterations_is_kept(clear):
-    x, labels = clear
-    found = run(x, coarse(x, labels), a_problem(6, 400.0, tol=1e-12), 2)
-    assert not found.converged
-    assert found.n_iter == 2
-
-
-def test_weights_of_two_are_rows_twice(clear):
-    x, labels = clear
-    start, problem = coarse(x, labels), a_problem(6, 800.0)
-    twice = run(np.repeat(x, 2, axis=0), start, problem)
-    weighted = exact_em(Samples(x, weights=np.full(400, 2.0)), start, problem, Solver(6), 200)
-    assert weighted.cost == pytest.approx(twice.cost, rel=1e-9)
-    assert weighted.parameters.n_factors == twice.parameters.n_factors
-
-
-def test_the_message_length_may_be_the_price(clear):
-    x, labels = clear
-    problem = a_problem(6, 400.0, pricing=Counted(message_length, 6, 400.0, "component"), prior_count=0.0)
-    found = run(x, coarse(x, labels), problem)
-    penalty = message_length(6, found.parameters.n_factors, 400.0)
-    expected = penalty.cost(found.log_likelihood, 0.0, found.parameters.weights.tolist())
-    assert found.cost == pytest.approx(expected, rel=1e-12)
-    assert math.isfinite(expected)
-
-
-@pytest.mark.parametrize("p", [0, 1, 2, 3])
-def test_few_factors_among_many_columns_are_those_of_the_solver(rng, p):
-    """Of few factors only the leading eigenvectors are computed, of none nothing."""
-    d = 24
-    rows = rng.normal(size=(300, 4)) @ rng.normal(size=(4, d)) + rng.normal(size=(300, d))
-    parameters = Parameters(d, [p])
-    parameters.weights[:], parameters.means[:], parameters.uniquenesses[:] = 1.0, 0.0, 1.0
-    parameters.loadings[:] = 0.1 * rng.normal(size=(p, d))
-    evaluator, floor = Evaluator(parameters), np.full(d, 1e-4)
-    given = parameters.buffer, parameters.offsets, evaluator.prepared, floor, 4.0, np.ones(d), evaluator.work, 0
-    iteration = ExactIteration(*given)
-    Samples(rows).expect(iteration)
-    iteration.finish()
-    noise, loadings, spectrum = np.ones(d), np.zeros((p, d)), np.zeros((1, d))
-    counts, offsets = np.array([300.0]), np.array([0, p])
-    Solver(d).solve(iteration.covariances, counts, offsets, floor, 4.0, np.ones(d), noise, loadings, spectrum, 5, 0.0)
-    iteration.maximize(5)
-    np.testing.assert_allclose(parameters.uniquenesses[0], noise, rtol=1e-10)
-    np.testing.assert_allclose(parameters.loadings.T @ parameters.loadings, loadings.T @ loadings, atol=1e-10)

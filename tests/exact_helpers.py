@@ -1,0 +1,28 @@
+"""What tests of the exact iteration and of EM with it share."""
+
+from __future__ import annotations
+
+from reference import random_mixture
+
+from amofa.analyser import NOISE
+
+KINDS = list(NOISE)
+
+
+def tied(parameters, noise):
+    """The same with uniquenesses of the kind."""
+    result = parameters.copy()
+    if noise == "shared":
+        result.uniquenesses[:] = result.uniquenesses[0]
+    if noise == "isotropic":
+        result.uniquenesses[:] = result.uniquenesses.mean(axis=1, keepdims=True)
+    return result
+
+
+def rough_start(rng, x, K, factors, noise, size=1.0):
+    """Components about K rows drawn, with arbitrary loadings of the size."""
+    parameters = random_mixture(rng, K, x.shape[1], factors)
+    parameters.loadings[:] *= size
+    parameters.uniquenesses[:] *= size**2
+    parameters.means[:] = x[rng.choice(len(x), K, replace=False)]
+    return tied(parameters, noise)
