@@ -163,7 +163,9 @@ class _Search:
     def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
-        if min(self.samples.n_rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
+        # Components that are asked for are no more than different rows; others that are too many are removed in the end.
+        rows = self.samples.row_count if limits.n_components is None else self.samples.n_rows
+        if min(rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
             return None
         kurtosis = np.abs(self.samples.kurtosis_z(self.current.parameters))
         labels = self.samples.labels(self.current.parameters)

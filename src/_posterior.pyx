@@ -153,7 +153,7 @@ cdef Py_ssize_t squared_factors(Py_ssize_t K, const Py_ssize_t *offsets) noexcep
 
 cdef Py_ssize_t orthogonal_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
     """Values of memory that `orthogonal_form` needs."""
-    return p * (d + p) + 2 * (d + p) + 2 * p
+    return p * (d + p) + 2 * (d + p) + 2 * p if p else 0
 
 
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:

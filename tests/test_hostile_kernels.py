@@ -79,7 +79,8 @@ def test_work_beyond_all_memory(size):
 def test_sizes_of_large_mixtures_are_right():
     K, d, p = 1000, 100_000, 10
     offsets = np.arange(0, p * (K + 1), p)
-    expected = 3 * K + 2 * K * d + 2 * K * p * d + K * p * p
+    # The last three are for the orthogonal decomposition of one component.
+    expected = 3 * K + 2 * K * d + 2 * K * p * d + K * p * p + p * (d + p) + 2 * (d + p) + 2 * p
     assert _posterior.buffer_lengths(offsets, d)[1] == expected
     assert c.mixture_size(K, d, offsets) == expected + 3 + K + 1
 
