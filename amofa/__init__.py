@@ -8,6 +8,15 @@ from amofa.fitting import fit
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.warnings import AmofaWarning
-from amofa.watch import FitInterrupted, LiveStep
+from amofa.watch import FitInterrupted, LiveIteration, LiveStep
 
-__all__ = ["AmofaWarning", "FitInterrupted", "LiveStep", "MixtureOfFactorAnalyzers", "__version__", "fit", "load"]
+__all__ = [
+    "AmofaWarning",
+    "FitInterrupted",
+    "LiveIteration",
+    "LiveStep",
+    "MixtureOfFactorAnalyzers",
+    "__version__",
+    "fit",
+    "load",
+]

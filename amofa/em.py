@@ -10,6 +10,7 @@ from amofa import _factor
 from amofa._em import Iteration
 from amofa.clock import check_time
 from amofa.criterion import Criterion
+from amofa.journal import Iterated
 from amofa.parameters import Evaluator, FloatArray, Parameters, Statistics
 from amofa.samples import Samples
 
@@ -63,7 +64,14 @@ class Fit:
     converged: bool
 
 
-def expectation_maximization(samples: Samples, start: Parameters, settings: Settings, *, target: float = np.inf) -> Fit:
+def expectation_maximization(
+    samples: Samples,
+    start: Parameters,
+    settings: Settings,
+    *,
+    target: float = np.inf,
+    iterated: Iterated | None = None,
+) -> Fit:
     """Run EM from `start` and return the iterate that the criterion likes best.
 
     Parameters
@@ -74,6 +82,8 @@ def expectation_maximization(samples: Samples, start: Parameters, settings: Sett
     target : float, optional
         A cost, in nats, above which the result is of no use: EM is given up when all iterations that are left, each
         gaining as much as the last, would not come down to it.
+    iterated : callable, optional
+        Told of each iteration.
 
     Returns
     -------
@@ -87,6 +97,8 @@ def expectation_maximization(samples: Samples, start: Parameters, settings: Sett
     for iteration in range(1, settings.max_iter + 1):
         check_time()
         cost = state.expect()
+        if iterated is not None:
+            iterated(iteration, state.parameters.n_factors, state.log_likelihood, cost)
         if cost < best_cost:
             if best.n_factors != state.parameters.n_factors:
                 best = state.parameters.copy()

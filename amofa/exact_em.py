@@ -13,7 +13,7 @@ from amofa._exact import ExactIteration
 from amofa.analyser import NOISE, Covariance, FactorChoice, Prior, Spread
 from amofa.clock import check_time
 from amofa.criterion import Pricing
-from amofa.journal import Recalled
+from amofa.journal import Iterated, Recalled
 from amofa.panel import Panel, means_and_panels, solve_panels
 from amofa.parameters import Component, Evaluator, FloatArray, Parameters
 from amofa.samples import Samples
@@ -297,6 +297,7 @@ def exact_em(
     choose_at: Sequence[int] = (),
     choose_at_end: bool = True,
     bar: float = np.inf,
+    iterated: Iterated | None = None,
 ) -> Solution:
     """Run EM from `start`; the penalised log-likelihood never falls while the numbers of factors stay.
 
@@ -315,6 +316,8 @@ def exact_em(
     bar : float
         The run is given up, not converged, where at the gain of its last step the cost stays above this for long, and
         a choice of the numbers of factors, if there is to be one at the end, does not change that.
+    iterated : callable, optional
+        Told of each iteration.
 
     Returns
     -------
@@ -330,6 +333,9 @@ def exact_em(
     for iteration in range(max_iter):
         check_time()
         penalised = state.expect()
+        if iterated is not None:
+            log_likelihood = state.log_likelihood + state.samples.log_jacobian
+            iterated(iteration + 1, state.parameters.n_factors, log_likelihood, penalised + price(state))
         if problem.annihilates and state.least_count < LEAST_ROWS and state.parameters.n_components > 1:
             state = make_pass(samples, state.parameters.without(int(np.argmin(state.counts))), problem, solver)
             previous = gain = np.inf

@@ -52,7 +52,7 @@ from amofa.results import (
 from amofa.search import paper_search
 from amofa.thorough import thorough_search
 from amofa.threads import single_blas_thread, use_threads
-from amofa.watch import Callback, FitInterrupted, SearchStopped, Watch
+from amofa.watch import Callback, FitInterrupted, OnIteration, SearchStopped, Watch
 
 # What to do about missing cells, which models can take, but fits cannot.
 _REMEDY = (
@@ -81,6 +81,7 @@ def fit(
     tol: float = 1e-5,
     max_iter: int = 100,
     callback: Callback | None = None,
+    on_iteration: OnIteration | None = None,
     progress: bool = False,
     on_interrupt: str = "raise",
     max_time: float | None = None,
@@ -145,6 +146,9 @@ def fit(
         Called with a `LiveStep` for each model that the search has looked at on all rows: the step as it will stand in
         `history`, with the model so far in ``step.model``. If it returns something true, the search ends there, and
         the best model that was looked at is the result.
+    on_iteration : callable, optional
+        Called with a `LiveIteration` for each iteration of EM on all rows that is made (none that a checkpoint has). If
+        it returns something true, the search ends there in the same way, from the first model on.
     progress : bool, default False
         Whether a line on standard error tells how far the search is, where that is a terminal. Needs rich,
         ``python -m pip install 'amofa[progress]'``. The logger "amofa" tells of every step, too: of accepted ones at
@@ -213,6 +217,8 @@ def fit(
     options = check_options(search, criterion, noise, prior_rows, tol, max_iter)
     if not (callback is None or callable(callback)):
         raise TypeError(f"callback must be a function of a step, got {callback!r}")
+    if not (on_iteration is None or callable(on_iteration)):
+        raise TypeError(f"on_iteration must be a function of an iteration, got {on_iteration!r}")
     if not isinstance(progress, bool | np.bool_):
         raise TypeError(f"progress must be True or False, got {progress!r}")
     check_choice("on_interrupt", on_interrupt, ("raise", "return"))
@@ -239,7 +245,9 @@ def fit(
         rows = Standardized.of(*merge_repeats(table, weights))
         warn_of_constant_columns(rows.coordinates.constant)
         task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
-        watch: Watch[Any] = Watch(rows.samples, limits, callback, task.model, task.conclude, clock, journal)
+        watch: Watch[Any] = Watch(
+            rows.samples, limits, callback, task.model, task.conclude, on_iteration, clock, journal
+        )
         try:
             with progress_line(progress) as watch.show:
                 found = task.search(watch)

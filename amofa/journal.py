@@ -76,6 +76,10 @@ class Outcome(Protocol):
     def converged(self) -> bool: ...
 
 
+# What EM tells of an iteration: its number, from 1, factors of each component, log-likelihood and cost, nats.
+Iterated = Callable[[int, tuple[int, ...], float, float], None]
+
+
 class Recalled(NamedTuple):
     """An outcome from a journal."""
 

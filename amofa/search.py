@@ -163,7 +163,7 @@ class _Search:
     def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
-        # Components that are asked for are no more than different rows; others that are too many are removed in the end.
+        # Those that are asked for are no more than different rows; of others, what is too much is removed in the end.
         rows = self.samples.row_count if limits.n_components is None else self.samples.n_rows
         if min(rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
             return None
@@ -258,7 +258,8 @@ class _Search:
         """EM on all rows."""
 
         def run() -> Fit:
-            return expectation_maximization(self.samples, start, settings, target=target)
+            iterated = self.watch.iterated
+            return expectation_maximization(self.samples, start, settings, target=target, iterated=iterated)
 
         def again(arrays: Arrays) -> Fit:
             return Fit(*unpack_outcome(arrays))

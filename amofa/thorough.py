@@ -13,7 +13,7 @@ from amofa.exact_em import Problem, Solution, exact_em, solution_again
 from amofa.journal import Arrays, pack_outcome, pack_parameters, unpack_outcome, unpack_parameters
 from amofa.limits import REFINEMENT, Limits
 from amofa.merges import MergedPair, merge_candidates
-from amofa.moves import merge_coincident, with_tied_noise, without_idle
+from amofa.moves import with_tied_noise, without_idle
 from amofa.parameters import Component, FloatArray, Parameters
 from amofa.samples import Samples
 from amofa.starts import Mask, layers, parts, split_masks
@@ -246,8 +246,8 @@ class _Search:
         """EM of the chosen model to a tolerance at which no user sees where it ended; kept if it beats a rival."""
         refined = self.refined(self.current.parameters)
         if not self.problem.annihilates:
-            # What were two components to the coarser tolerance may be one.
-            while (fewer := merge_coincident(refined.parameters)) is not refined.parameters:
+            # What were two components to the coarser tolerance may be one, or one have lost its rows.
+            while (fewer := without_idle(refined.parameters, self.samples)) is not refined.parameters:
                 refined = self.refined(fewer)
         # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
         accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
@@ -395,13 +395,15 @@ class _Search:
     ) -> Solution:
         """EM on all rows or those of a component, `rows` says which; see `exact_em`."""
 
+        is_local = rows != "all"
+        iterated = None if is_local else self.watch.iterated
+
         def run() -> Solution:
-            return exact_em(samples, start, problem, self.solver, max_iter, **options)
+            return exact_em(samples, start, problem, self.solver, max_iter, iterated=iterated, **options)
 
         def again(arrays: Arrays) -> Solution:
             return solution_again(unpack_outcome(arrays), samples, problem, self.solver)
 
-        is_local = rows != "all"
         what = f"em {rows} {problem.noise} {problem.tol} {problem.choice.max_steps} {max_iter} {options}"
         about = [start, self.current.parameters] if is_local else [start]
         worth = _LOCAL_WORTH if is_local else 0.0

@@ -52,6 +52,46 @@ class LiveStep(Step):
 Callback = Callable[[LiveStep], object]
 
 
+@dataclass(frozen=True)
+class LiveIteration:
+    """An iteration of EM on all rows that has just been made.
+
+    Attributes
+    ----------
+    n_iter : int
+        How many this run of EM has made, this one included; another number than the last plus one: another run.
+    n_factors : tuple of int
+        Factors of each component.
+    log_likelihood : float
+        Of the mixture that the iteration started from, nats.
+    cost : float
+        The criterion that the search minimises, of the same mixture, nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> iterations = []
+    >>> model = amofa.fit(X, on_iteration=iterations.append)
+    >>> iterations[0].n_iter, iterations[0].n_components, iterations[-1].n_components
+    (1, 1, 2)
+    """
+
+    n_iter: int
+    n_factors: tuple[int, ...]
+    log_likelihood: float
+    cost: float
+
+    @property
+    def n_components(self) -> int:
+        return len(self.n_factors)
+
+
+OnIteration = Callable[[LiveIteration], object]
+
+
 class SearchStopped(Exception):  # noqa: N818 - not an error
     """The callback has seen enough."""
 
@@ -103,6 +143,8 @@ class Watch(Generic[Found]):
         Makes the caller's model from parameters in the coordinates of the search.
     conclude : callable, optional
         Makes it from an outcome and a history, with all that is to be said of it: what the journal keeps.
+    on_iteration : callable, optional
+        Called with each iteration of EM on all rows; what it returns, if true, stops the search, once there is a model.
     clock : Clock, optional
         Told when there is a model.
     journal : Journal, optional
@@ -110,6 +152,9 @@ class Watch(Generic[Found]):
 
     Attributes
     ----------
+    iterated : callable or None
+        To be called by EM on all rows after each E-step, if anybody wants to know, with the number of iterations, the
+        factors of each component, and the log-likelihood and cost, nats.
     show : callable or None
         Called with each step, to show it.
     history : list of Step
@@ -124,11 +169,15 @@ class Watch(Generic[Found]):
         callback: Callback | None = None,
         model_of: Callable[[Parameters], MixtureOfFactorAnalyzers] = MixtureOfFactorAnalyzers._from_fit,
         conclude: Callable[[Any, Sequence[Step]], MixtureOfFactorAnalyzers] | None = None,
+        on_iteration: OnIteration | None = None,
         clock: Clock | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.samples, self.limits, self.callback, self.model_of = samples, limits, callback, model_of
         self.conclude, self.clock, self.journal = conclude, clock or Clock(), journal or Journal()
+        self.on_iteration = on_iteration
+        self.iterated = None if on_iteration is None else self._iterated
+        self.is_to_stop = False
         self.show: Callable[[Step], None] | None = None
         self.history: list[Step] = []
         self.best: Found | None = None
@@ -163,6 +212,16 @@ class Watch(Generic[Found]):
         if self.show is not None:
             self.show(step)
         if self.callback is not None and self.callback(self.live(step, outcome.parameters)):
+            raise SearchStopped
+        if self.is_to_stop:
+            raise SearchStopped
+
+    def _iterated(self, n_iter: int, n_factors: tuple[int, ...], log_likelihood: float, cost: float) -> None:
+        """Tell of an iteration of EM on all rows."""
+        assert self.on_iteration is not None
+        if self.on_iteration(LiveIteration(n_iter, n_factors, log_likelihood, cost)):
+            self.is_to_stop = True
+        if self.is_to_stop and self.best is not None:
             raise SearchStopped
 
     def best_so_far(self) -> Found:

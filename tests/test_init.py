@@ -100,6 +100,7 @@ def test_the_search_goes_on_from_a_model(drawn, search):
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("options", [{"n_components": 3}, {"max_components": 3}, {"n_factors": [1, 1, 0]}])
 @pytest.mark.parametrize("start", [2, 5])
+@pytest.mark.filterwarnings("ignore:5 components were asked for, but the search found only 4")
 def test_given_numbers_of_components_are_kept(drawn, search, options, start):
     X, _ = drawn
     if search == "paper" and "n_factors" in options:

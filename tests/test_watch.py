@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import signal
 import threading
@@ -212,3 +213,69 @@ def test_rejected_steps_are_for_debugging(x, caplog):
 def test_nothing_is_written_unasked(x, capfd):
     amofa.fit(x)
     assert capfd.readouterr() == ("", "")
+
+
+# ---- iterations ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_iterations_of_em_are_told_of(x, search):
+    plain, iterations, at_steps = amofa.fit(x, search=search), [], []
+    model = amofa.fit(
+        x, search=search, on_iteration=iterations.append, callback=lambda step: at_steps.append(len(iterations))
+    )
+    assert model.history == plain.history
+    # The first run, which is all of the first step, from one component on.
+    first = iterations[: at_steps[0]]
+    assert [i.n_iter for i in first] == list(range(1, model.history[0].n_iter + 1))
+    assert {i.n_components for i in first} == {1}
+    # The last iteration of every run has what its step has, or better ones have gone before it.
+    for number, step in zip(at_steps, model.history, strict=True):
+        if search == "thorough" and step.n_iter < 100:
+            last = iterations[number - 1]
+            assert (last.n_factors, last.cost) == (step.n_factors, pytest.approx(step.cost, abs=1e-9))
+            assert last.log_likelihood == pytest.approx(step.log_likelihood, abs=1e-9)
+    assert at_steps == sorted(at_steps)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_costs_of_a_run_do_not_rise_while_factors_stay(x, search):
+    iterations = []
+    amofa.fit(x, search=search, on_iteration=iterations.append)
+    pairs = [
+        (a, b) for a, b in itertools.pairwise(iterations) if b.n_iter == a.n_iter + 1 and b.n_factors == a.n_factors
+    ]
+    assert len(pairs) > 20
+    # The message length may rise with the weights, while the likelihood does as well.
+    assert all(b.cost <= a.cost + 1e-6 or b.log_likelihood >= a.log_likelihood for a, b in pairs)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_an_iteration_may_end_the_search(x, search):
+    model = amofa.fit(x, search=search, on_iteration=lambda iteration: True)
+    assert len(model.history) == 1
+    assert not model.converged
+    later = amofa.fit(x, search=search, on_iteration=lambda iteration: iteration.n_components == 2)
+    assert len(later.history) < len(amofa.fit(x, search=search).history)
+
+
+def test_an_error_or_interrupt_in_an_iteration(x):
+    def fail(iteration):
+        if iteration.n_components == 2:
+            raise error
+
+    error = RuntimeError("of the caller")
+    with pytest.raises(RuntimeError, match="of the caller"):
+        amofa.fit(x, on_iteration=fail)
+    error = KeyboardInterrupt()
+    with pytest.raises(amofa.FitInterrupted):
+        amofa.fit(x, on_iteration=fail)
+    with pytest.raises(TypeError, match="on_iteration must be a function of an iteration, got 3"):
+        amofa.fit(x, on_iteration=3)
+
+
+def test_iterations_that_a_checkpoint_has_are_not_made_again(x, tmp_path):
+    amofa.fit(x, checkpoint=tmp_path / "file")
+    iterations = []
+    amofa.fit(x, checkpoint=tmp_path / "file", on_iteration=iterations.append)
+    assert iterations == []

@@ -48,6 +48,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
         Most iterations of one EM run.
     callback : callable, optional
         Sees every step of the search, and ends it by returning something true.
+    on_iteration : callable, optional
+        The same for every iteration of EM on all rows.
     progress : bool, default False
         Whether a terminal shows how far the search is.
     on_interrupt : {"raise", "return"}, default "raise"

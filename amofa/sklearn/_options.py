@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from amofa.door import check_table
 from amofa.mapped import in_memory
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.watch import Callback
+from amofa.watch import Callback, OnIteration
 
 # What is computed is float64; what was float32 comes back as float32.
 FLOATS = (np.float64, np.float32)
@@ -40,6 +40,7 @@ class FitOptions(BaseEstimator):
         tol: float = 1e-5,
         max_iter: int = 100,
         callback: Callback | None = None,
+        on_iteration: OnIteration | None = None,
         progress: bool = False,
         on_interrupt: str = "raise",
         max_time: float | None = None,
@@ -60,6 +61,7 @@ class FitOptions(BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.callback = callback
+        self.on_iteration = on_iteration
         self.progress = progress
         self.on_interrupt = on_interrupt
         self.max_time = max_time

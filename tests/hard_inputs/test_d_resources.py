@@ -265,9 +265,15 @@ def test_49_a_callback_for_each_step_of_the_search_that_may_end_it(rng):
     assert len(stopped.history) < len(model.history)
 
 
-@pytest.mark.xfail(reason="a callback sees the models that a search looks at, not the iterations of EM that lead there")
-def test_49_a_callback_for_each_iteration_of_em(rng):
+@pytest.mark.parametrize("search", ["thorough", "paper"])
+def test_49_a_callback_for_each_iteration_of_em(rng, search):
     X, _ = blobs(rng, [100] * 2, [(0, 0), (9, 0)])
-    steps = []
-    model = fitted(X, callback=steps.append)
-    assert len(steps) >= sum(step.n_iter for step in model.history)
+    iterations = []
+    model = fitted(X, search=search, on_iteration=iterations.append)
+    assert model.n_components == 2
+    assert iterations[0].n_components == 1
+    first = [i.n_iter for i in iterations].index(1, 1)
+    assert [i.n_iter for i in iterations[:first]] == list(range(1, model.history[0].n_iter + 1))
+    assert max(i.log_likelihood for i in iterations) >= model.log_likelihood - 1e-6
+    stopped = fitted(X, search=search, on_iteration=lambda iteration: iteration.n_components == 2)
+    assert len(stopped.history) < len(model.history)
