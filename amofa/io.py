@@ -148,6 +148,8 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     with open(Path(path), "rb") as file:
         try:
             arrays = _read_arrays(file)
+        except MemoryError:
+            raise
         # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
             raise ValueError(f"{path} is not a model file of amofa, or is damaged ({error})") from error
