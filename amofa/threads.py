@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from amofa._scope import Scope
+from amofa.blas_memory import check_room, is_scarce, room_for, take_buffers
 
 if TYPE_CHECKING:
     from threadpoolctl import LibController
@@ -196,7 +197,10 @@ class _Crew:
         return self.results
 
     def start(self) -> None:
-        _call_helpers(self.help, self.size - 1, self.size * self.share - 1)
+        n_helpers = self.size - 1
+        if _is_scarce:
+            n_helpers = room_for(n_helpers, _openblas_copies())
+        _call_helpers(self.help, n_helpers, self.size * self.share - 1)
 
     def help(self, context: Context, helper: _Helper) -> None:
         """What a helper does."""
@@ -321,6 +325,8 @@ _lock = Lock()
 # Those who hold BLAS to one thread at the moment, in any thread, and the libraries with what they had before.
 _holds: set[object] = set()
 _held: list[tuple[LibController, int]] = []
+# Whether the process could have little more memory when the last of them came.
+_is_scarce = False
 # Which of them are the one who asks, or those on whose behalf it works.
 _own_holds: ContextVar[tuple[object, ...]] = ContextVar("amofa_own_holds", default=())
 
@@ -329,6 +335,20 @@ _own_holds: ContextVar[tuple[object, ...]] = ContextVar("amofa_own_holds", defau
 def _controller() -> ThreadpoolController:
     # Finding the BLAS libraries of the process takes most of a millisecond; limiting those found, a few microseconds.
     return ThreadpoolController()
+
+
+def _openblas_copies() -> int:
+    return sum(library.internal_api == "openblas" for library in _controller().lib_controllers)
+
+
+def _have_buffers() -> None:
+    """See to it that OpenBLAS has memory for the caller: it would end the process."""
+    global _is_scarce
+    _is_scarce = is_scarce()
+    if _is_scarce:
+        take_buffers(_openblas_copies())
+        if _holds:
+            check_room(_openblas_copies())
 
 
 def _hold_blas() -> None:
@@ -352,13 +372,17 @@ def _set_threads(library: LibController, number: int) -> None:
 
 
 def single_blas_thread() -> Scope:
-    """Hold every BLAS of the process to one thread in a ``with`` block, until the last of those who do so is done."""
+    """Hold every BLAS of the process to one thread in a ``with`` block, until the last of those who do so is done.
+
+    The block is not entered, with a MemoryError, where OpenBLAS could not have the memory that it needs.
+    """
     hold, before = object(), _own_holds.get()
 
     def enter() -> None:
         with _lock:
             if not _holds:
                 _hold_blas()
+            _have_buffers()
             _holds.add(hold)
         _own_holds.set((*before, hold))
 
