@@ -162,6 +162,8 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     with open(source, "rb") as file:
         try:
             arrays = read_arrays(_best_model(file) if has_records(file) else file)
+        except MemoryError:
+            raise
         # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
             what = str(error)[:_SHOWN_REASON]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from amofa._scope import Scope
+from amofa.blas_memory import check_room, is_scarce, room_for, take_buffers
 
 if TYPE_CHECKING:
     from threadpoolctl import LibController
@@ -196,7 +197,10 @@ class _Crew:
         return self.results
 
     def start(self) -> None:
-        _call_helpers(self.help, self.size - 1, self.size * self.share - 1)
+        n_helpers = self.size - 1
+        if _is_scarce:
+            n_helpers = room_for(n_helpers, _openblas_copies())
+        _call_helpers(self.help, n_helpers, self.size * self.share - 1)
 
     def help(self, context: Context, helper: _Helper) -> None:
         """What a helper does."""
@@ -281,20 +285,21 @@ def _call_helpers(task: Callable[[Context, _Helper], None], n_wanted: int, n_in_
     n_wanted : int
         How many helpers at most.
     n_in_all : int
-        How many are to be there, if they can be had; others may be wanted in the course of the task.
+        How many there may be, of others who want them too: one that has been given nothing to do for long may not have
+        come back yet.
     """
     with _lock:
-        _start_helpers(n_in_all)
+        _start_helpers(n_wanted, n_in_all)
         for _ in range(min(n_wanted, len(_idle))):
             # In this order: an interrupt in between is nothing to a helper that is given back twice.
             _idle[-1].put(partial(task, copy_context(), _idle[-1]))
             _idle.pop()
 
 
-def _start_helpers(n: int) -> None:
+def _start_helpers(n_wanted: int, n_in_all: int) -> None:
     global _n_helpers
     try:
-        while _n_helpers < n:
+        while len(_idle) < n_wanted and _n_helpers < n_in_all:
             helper: _Helper = SimpleQueue()
             Thread(target=_serve, args=(helper,), name=f"amofa_{_n_helpers}", daemon=True).start()
             _idle.append(helper)
@@ -321,6 +326,8 @@ _lock = Lock()
 # Those who hold BLAS to one thread at the moment, in any thread, and the libraries with what they had before.
 _holds: set[object] = set()
 _held: list[tuple[LibController, int]] = []
+# Whether the process could have little more memory when the last of them came.
+_is_scarce = False
 # Which of them are the one who asks, or those on whose behalf it works.
 _own_holds: ContextVar[tuple[object, ...]] = ContextVar("amofa_own_holds", default=())
 
@@ -329,6 +336,20 @@ _own_holds: ContextVar[tuple[object, ...]] = ContextVar("amofa_own_holds", defau
 def _controller() -> ThreadpoolController:
     # Finding the BLAS libraries of the process takes most of a millisecond; limiting those found, a few microseconds.
     return ThreadpoolController()
+
+
+def _openblas_copies() -> int:
+    return sum(library.internal_api == "openblas" for library in _controller().lib_controllers)
+
+
+def _have_buffers() -> None:
+    """See to it that OpenBLAS has memory for the caller: it would end the process."""
+    global _is_scarce
+    _is_scarce = is_scarce()
+    if _is_scarce:
+        take_buffers(_openblas_copies())
+        if _holds:
+            check_room(_openblas_copies())
 
 
 def _hold_blas() -> None:
@@ -352,13 +373,17 @@ def _set_threads(library: LibController, number: int) -> None:
 
 
 def single_blas_thread() -> Scope:
-    """Hold every BLAS of the process to one thread in a ``with`` block, until the last of those who do so is done."""
+    """Hold every BLAS of the process to one thread in a ``with`` block, until the last of those who do so is done.
+
+    The block is not entered, with a MemoryError, where OpenBLAS could not have the memory that it needs.
+    """
     hold, before = object(), _own_holds.get()
 
     def enter() -> None:
         with _lock:
             if not _holds:
                 _hold_blas()
+            _have_buffers()
             _holds.add(hold)
         _own_holds.set((*before, hold))
 

@@ -88,8 +88,10 @@ print(counts)
 """
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-@pytest.mark.parametrize("what", ["thorough", "paper", "predict", "score", "impute"])
+@pytest.mark.parametrize(
+    ("what", "n_threads"),
+    [("thorough", 1), ("thorough", 2), ("paper", 1), ("paper", 2), ("predict", 2), ("score", 1), ("impute", 2)],
+)
 def test_whenever_it_comes(what, n_threads):
     process = run_python(SCRIPT, N_MOMENTS, n_threads, what, timeout=60 + 20 * N_MOMENTS)
     counts = eval(process.stdout)

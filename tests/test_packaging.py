@@ -37,6 +37,7 @@ FLOORS = (
         "_variational",
         "cython_amofa",
         "_version",
+        "blas_memory",
         "warnings",
         "archive",
         "records",
