@@ -131,7 +131,7 @@ def test_as_many_components_as_rows(rng, table, search):
         more = len(after.n_factors) > len(before.n_factors)
         assert more or (search == "paper" and after.cost < before.cost)
     # All that pay, each alone, and each from all its starts.
-    assert len(model.history) <= 2 * (len(x) * (1 + len(x) + 11 * len(x)) + AROUND)
+    assert len(model.history) <= 2 * (6 * len(x) ** 2 + AROUND)
 
 
 @pytest.mark.parametrize("search", ["thorough", "paper"])
