@@ -98,8 +98,8 @@ def check_steps_of_the_papers_search(history, n, d):
     grown = [step for step in history if step.accepted and step.action in ("start", "split", "factor")]
     for before, after in pairwise(grown):
         assert after.cost < before.cost
-    assert len(grown) <= n * (1 + d)
-    assert len(history) <= 2 * (len(grown) + 1) + n + 1
+    assert len(grown) <= (n + 1) * (2 + d)
+    assert len(history) <= 2 * (len(grown) + 1) + n + 2
 
 
 @pytest.mark.parametrize("mode", MODES)
