@@ -163,9 +163,9 @@ class _Search:
     def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
         K, limits = self.current.parameters.n_components, self.limits
-        # Those that are asked for are no more than different rows; of others, what is too much is removed in the end.
-        rows = self.samples.row_count if limits.n_components is None else self.samples.n_rows
-        if min(rows, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
+        # However heavy rows are, no more components than different rows; one more may be the way to a better model.
+        most = self.samples.n_rows + (limits.n_components is None)
+        if min(most, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
             return None
         kurtosis = np.abs(self.samples.kurtosis_z(self.current.parameters))
         labels = self.samples.labels(self.current.parameters)

@@ -38,8 +38,8 @@ _BEHIND = 0.3
 # per row are not tried on all rows, nor more than so many that fall short at all.
 _HOPELESS = 0.05
 _MOST_TRIALS = 3
-# A cost is lower if it is so many nats lower.
-_LEAST_GAIN = 1e-3
+# A cost is lower if it is so many nats lower, or by this share, which is more than its rounding.
+_LEAST_GAIN, _LEAST_SHARE = 1e-3, 1e-12
 # Local fits whose costs differ by less, nats, are the same.
 _SAME_COST = 0.01
 # A component is taken as unchanged while its count and mean move by less than these: relative, standard deviations.
@@ -384,7 +384,7 @@ class _Search:
 
     def bar(self) -> float:
         """A model is better if it costs less than this."""
-        return self.current.cost - _LEAST_GAIN
+        return self.current.cost - max(_LEAST_GAIN, _LEAST_SHARE * abs(self.current.cost))
 
     def fit(self, start: Parameters, choose_at: Sequence[int] = (), bar: float = np.inf) -> Solution:
         problem = self.problem
