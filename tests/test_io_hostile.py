@@ -201,7 +201,7 @@ def test_messages_of_zipfile_are_cut(members, path):
     pack(path, members | {"n" * 50_000: b""})
     content = path.read_bytes()
     path.write_bytes(content.replace(b"n" * 50_000, b"m" + b"n" * 49_999, 1))
-    with pytest.raises(ValueError, match="is not a model file of amofa, or is damaged.*nnn") as caught:
+    with pytest.raises(ValueError, match=r"is not a model file of amofa, or is damaged.*nnn") as caught:
         io.load(path)
     assert len(str(caught.value)) < 500
 
