@@ -407,8 +407,9 @@ cdef void block_scores(Py_ssize_t n, const Prepared *mixture, Scratch *scratch) 
 
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d):
     cdef Py_ssize_t K = offsets.shape[0] - 1
-    check_layout(offsets, d)
-    if prepared.shape[0] != prepared_length(K, d, &offsets[0]):
+    check_offsets(offsets)
+    check_size(K, d, offsets[K])
+    if d < 1 or prepared.shape[0] != prepared_length(K, d, &offsets[0]):
         raise ValueError("prepared has the wrong length for these offsets and features")
     return view_prepared(K, d, &offsets[0], <double *> &prepared[0])
 
@@ -417,7 +418,12 @@ cdef int check_layout(const Py_ssize_t[::1] offsets, Py_ssize_t d) except -1:
     check_offsets(offsets)
     if d < 1:
         raise ValueError("n_features must be positive")
-    if is_too_large(offsets.shape[0] - 1, d, offsets[offsets.shape[0] - 1]):
+    check_size(offsets.shape[0] - 1, d, offsets[offsets.shape[0] - 1])
+    return 0
+
+
+cdef int check_size(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) except -1:
+    if is_too_large(K, d, P):
         raise ValueError("offsets and n_features make arrays that no memory holds")
     return 0
 

@@ -196,6 +196,16 @@ def test_messages_are_short_whatever_the_file_says(members, path):
     assert len(str(caught.value)) < 800
 
 
+def test_messages_of_zipfile_are_cut(members, path):
+    """Its own quotes both names of a member, where they differ."""
+    pack(path, members | {"n" * 50_000: b""})
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"n" * 50_000, b"m" + b"n" * 49_999, 1))
+    with pytest.raises(ValueError, match=r"is not a model file of amofa, or is damaged.*nnn") as caught:
+        io.load(path)
+    assert len(str(caught.value)) < 500
+
+
 @pytest.mark.parametrize("version", [-(2**63), -1, 0, 4, 2**63 - 1])
 def test_versions_that_there_are_not(version, members, path):
     file = streams.BytesIO()
