@@ -163,6 +163,10 @@ def fit(
         If an argument cannot be used; the message names it and what to do.
     ImportError
         If progress is wanted and rich is not installed.
+    OSError
+        If X is mapped from a file that is cut off meanwhile.
+    MemoryError
+        If memory does not suffice.
     FitInterrupted
         See `on_interrupt`.
 
