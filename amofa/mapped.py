@@ -44,6 +44,8 @@ class MappedFile:
         array : ndarray
         """
         # Nearly all arrays own their memory, or are views of one that does.
+        if array.base is None:
+            return None
         owner: Any = array
         start = 0
         while isinstance(owner, np.ndarray):
@@ -129,9 +131,10 @@ def take(
     array([[2, 3],
            [4, 5]])
     """
+    has_own_memory = table.base is None
     if isinstance(rows, slice):
         table, rows = table[rows], None
-    file = MappedFile.of(table)
+    file = None if has_own_memory else MappedFile.of(table)
     if file is None:
         some = table if rows is None else table[rows]
         return some if columns is None else some[:, columns]

@@ -97,11 +97,12 @@ class _Search:
 
     def settle(self, action: str, start: Parameters) -> None:
         """Fit a mixture, without components that come to nothing on the way."""
-        self.current = self.fit(start)
-        self.record(Proposal(action, -1, self.current, self.current.n_iter), accepted=True)
-        kept = without_idle(self.current.parameters, self.samples)
-        if kept is not self.current.parameters:
-            self.settle(action, kept)
+        kept: Parameters | None = start
+        while kept is not None:
+            self.current = self.fit(kept)
+            self.record(Proposal(action, -1, self.current, self.current.n_iter), accepted=True)
+            fewer = without_idle(self.current.parameters, self.samples)
+            kept = None if fewer is self.current.parameters else fewer
 
     def grow(self) -> bool:
         """Make the better of a split and a factor addition; False where neither lowers the cost enough."""

@@ -150,11 +150,12 @@ class _Search:
 
     def settle(self, action: str, start: Parameters, component: int = -1) -> None:
         """Fit a mixture, without components that come to nothing on the way."""
-        self.current = self.fit(start, choose_at=(0,))
-        self.watch.see(action, component, self.current, accepted=True)
-        kept = without_idle(self.current.parameters, self.samples)
-        if kept is not self.current.parameters:
-            self.settle(action, kept, component)
+        kept: Parameters | None = start
+        while kept is not None:
+            self.current = self.fit(kept, choose_at=(0,))
+            self.watch.see(action, component, self.current, accepted=True)
+            fewer = without_idle(self.current.parameters, self.samples)
+            kept = None if fewer is self.current.parameters else fewer
 
     def share(self, found: Solution) -> bool:
         """Give the components of a model one noise; whether that costs no more, or more must be found than it has."""
