@@ -43,6 +43,13 @@ def test_floats_beyond_float64_are_infinite_without_a_warning(model):
         amofa.MixtureOfFactorAnalyzers([1.0], huge[None], [[[1.0]]], [[1.0]])
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e160, 1e300])
+def test_row_weights_whose_squares_are_beyond_float(rng, size):
+    X = rng.standard_normal((40, 2)) + np.repeat([[0.0], [9.0], [30.0]], [20, 10, 10], axis=0)
+    model = amofa.fit(X, sample_weight=size * rng.uniform(0.5, 1.0, 40))
+    assert np.isfinite(model.log_likelihood)
+
+
 def test_a_matrix_as_random_state(model):
     """numpy.random.default_rng ends the process on it."""
     seed = np.array([[1, 2]]).view(np.matrix)
