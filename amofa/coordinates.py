@@ -138,15 +138,30 @@ def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
 
 
 def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
-    """Smallest uniqueness of each column in its own units, (d,); what constant columns get."""
+    """Smallest uniqueness of each column in its own units, (d,); what constant columns get.
+
+    Raises
+    ------
+    ValueError
+        If one is beyond the range of float64.
+    """
     if not isinstance(floor, float):
         return floor.copy()
     if scale is not None:
-        return floor * scale
+        return _share(floor, scale)
     variances = coordinates.scale**2
     varying = variances[~coordinates.constant]
     variances[coordinates.constant] = varying.mean() if len(varying) else 1.0
-    return floor * variances
+    return _share(floor, variances)
+
+
+def _share(floor: float, variances: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        smallest: FloatArray = floor * variances
+    if not np.isfinite(smallest).all():
+        j = int(np.argmin(np.isfinite(smallest)))
+        raise ValueError(f"noise_floor={floor:g} of the variance of column {j} is beyond the range of floats; lower it")
+    return smallest
 
 
 @dataclass(frozen=True)

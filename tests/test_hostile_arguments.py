@@ -50,6 +50,12 @@ def test_row_weights_whose_squares_are_beyond_float(rng, size):
     assert np.isfinite(model.log_likelihood)
 
 
+def test_a_floor_beyond_float(rng):
+    X = 1e150 * rng.standard_normal((12, 2))
+    with pytest.raises(ValueError, match=r"noise_floor=1e\+149 of the variance of column 0 is beyond the range"):
+        amofa.fit(X, noise_floor=1e149)
+
+
 def test_a_matrix_as_random_state(model):
     """numpy.random.default_rng ends the process on it."""
     seed = np.array([[1, 2]]).view(np.matrix)
