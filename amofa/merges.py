@@ -35,7 +35,9 @@ class MergedPair:
 def merge_candidates(samples: Samples, solution: Solution, problem: Problem) -> list[MergedPair]:
     """Each component with the one that it shares most rows with, by rising excess."""
     responsibilities = samples.responsibilities(solution.parameters)
-    overlap = responsibilities @ responsibilities.T
+    # Which is largest does not depend on a power of 2, but squares of large row weights would overflow.
+    scaled = np.ldexp(responsibilities, -int(np.frexp(responsibilities.max())[1]))
+    overlap = scaled @ scaled.T
     np.fill_diagonal(overlap, -1.0)
     pairs = sorted({(min(a, int(b)), max(a, int(b))) for a, b in enumerate(np.argmax(overlap, axis=1))})
     found = [
