@@ -337,6 +337,13 @@ def test_the_weakest_is_the_one_that_lacks_most(rng):
     assert fit.parameters.n_factors == (0,)
 
 
+def test_support_that_is_just_enough_is_enough(rng):
+    """Also where another component needs more than this one has."""
+    x, start = islands(rng, (30, 70), [0, 2])
+    how = settings(2, criterion=support({0: 30.0, 2: 50.0}), annihilates=True, max_iter=2)
+    assert expectation_maximization(Samples(x), start, how).parameters.n_factors == (0, 2)
+
+
 def test_survivors_go_on_as_a_mixture(rng):
     """EM goes on after an annihilation: the survivor takes over the rows."""
     x, start = islands(rng, (60, 40))
