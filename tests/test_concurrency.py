@@ -116,11 +116,11 @@ def test_an_interrupt_of_the_thread_that_waits_for_others(run):
     script = """
     threadpool_limits(2, user_api="blas")
     for delay in np.linspace(0.001, 0.3, 8):
-        timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
-        timer.start()
         pool = ThreadPoolExecutor(3)
         futures = [pool.submit(digest, i) for i in NUMBERS]
+        timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
         try:
+            timer.start()
             for future in futures:
                 future.result()
             timer.join()

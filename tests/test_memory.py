@@ -39,7 +39,7 @@ def look(X, n_threads):
         of_rows.predict(X), of_rows.score_samples(X), of_rows.transform(X), of_rows.impute(Y), of_rows.sample(10_000, 0)
 
 what, n_threads = sys.argv[1], int(sys.argv[2])
-X = {"narrow": rows(1500, 4), "wide": rows(40, 600), "many": rows(300, 400), "look": rows(300_000, 8)}.get(what)
+X = {"narrow": rows(1500, 4), "wide": rows(40, 600), "many": rows(250, 150), "look": rows(300_000, 8)}.get(what)
 of_rows, large = model(8), model(1_200_000 if what == "save" else 200_000)
 path = os.path.join(sys.argv[3], "model.npz")
 if what == "load":
