@@ -4,7 +4,7 @@ An argument that cannot be used is refused with an exception, and never a reason
 build with sanitizers sees all of that (`.ci/sanitizers`), any other only what crashes.
 """
 
-from __future__ import annotations
+from __future__ import itertools
 
 import contextlib
 from dataclasses import replace
@@ -414,8 +414,11 @@ def check_sizes(p, fault, whole):
     d = whole if fault == "values" else p.d
     size = c.mixture_size(p.K, d, offsets)
     rises = offsets[0] == 0 and all(offsets[1:] >= offsets[:-1])
-    exact = 3 + p.K + 1 + 3 * p.K + 2 * p.K * d + 2 * int(offsets[-1]) * d + sum(int(b - a) ** 2 for a, b in zip(
-        offsets.tolist(), offsets.tolist()[1:], strict=False))  # fmt: skip
+    n_factors = [int(b - a) for a, b in itertools.pairwise(offsets.tolist())]
+    exact = 3 + p.K + 1 + 3 * p.K + 2 * p.K * d + 2 * int(offsets[-1]) * d + sum(q**2 for q in n_factors)
+    # Memory for the orthogonal decomposition of one component.
+    if most := max(n_factors):
+        exact += most * (d + most) + 2 * (d + most) + 2 * most
     assert size == (exact if rises and d > 0 and size > 0 else BAD_ARGUMENT)
     assert size > 0 or not rises or d < 1 or exact > 2**50
     assert c.mixture_size(min(whole, 0), p.d, offsets) == BAD_ARGUMENT

@@ -263,7 +263,7 @@ def test_input_may_be_read_only():
         ({"prepared": np.ones(5)}, "prepared has the wrong length"),
         ({"prepared": read_only(arguments()["prepared"])}, "read-only"),
         ({"floor": np.ones(4)}, "prepared has the wrong length"),
-        ({"floor": np.ones(0)}, "n_features must be positive"),
+        ({"floor": np.ones(0)}, "prepared has the wrong length"),
         ({"floor": np.ones(6)[::2]}, "not C-contiguous"),
         ({"parameters": np.ones(5)}, "parameters has the wrong length"),
         ({"parameters": read_only(arguments()["parameters"])}, "read-only"),

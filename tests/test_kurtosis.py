@@ -176,7 +176,7 @@ def test_input_may_be_read_only_and_weights_left_out():
     ("changes", "message"),
     [
         ({"x": np.ones((4, 5))}, "prepared has the wrong length"),
-        ({"x": np.ones((0, 5))}, "n_features must be positive"),
+        ({"x": np.ones((0, 5))}, "prepared has the wrong length"),
         ({"x": np.ones((3, 6))}, "row_weights must have one entry per row"),
         ({"x": np.ones((5, 3)).T}, "not C-contiguous"),
         ({"row_weights": np.ones(4)}, "row_weights must have one entry per row"),

@@ -326,7 +326,7 @@ def test_input_may_be_read_only(function):
     ("changes", "message"),
     [
         ({"x": np.ones((4, 5))}, "prepared has the wrong length"),
-        ({"x": np.ones((0, 5))}, "n_features must be positive"),
+        ({"x": np.ones((0, 5))}, "prepared has the wrong length"),
         ({"x": np.ones((3, 6))}, "row_weights must have one entry per row"),
         ({"x": np.ones((5, 3)).T}, "not C-contiguous"),
         ({"x": np.ones((3, 5), np.float32)}, "dtype mismatch"),
