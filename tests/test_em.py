@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import pytest
 import reference
 from reference import random_mixture, random_rows, relative_error
 
+from amofa import clock
 from amofa.criterion import CRITERIA, Penalty
 from amofa.em import Settings, expectation_maximization
 from amofa.parameters import Component, Parameters
@@ -392,3 +394,28 @@ def test_it_is_deterministic(rng):
     fits = [expectation_maximization(Samples(x), start, settings(3, criterion=CRITERIA["mml"])) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].parameters.buffer, fits[1].parameters.buffer)
     assert fits[0].cost == fits[1].cost
+
+
+# ---- who looks on ----------------------------------------------------------------------------------------------------
+
+
+def test_each_iteration_is_told_of(rng):
+    X, start = problem(rng, 2, 3, 1)
+    told = []
+    fit = expectation_maximization(Samples(X), start, settings(3, max_iter=7), iterated=lambda *what: told.append(what))
+    assert [number for number, *_ in told] == list(range(1, 8))
+    for number, n_factors, log_likelihood, cost in told:
+        so_far = expectation_maximization(Samples(X), start, settings(3, max_iter=number))
+        assert (n_factors, log_likelihood, cost) == (so_far.parameters.n_factors, so_far.log_likelihood, so_far.cost)
+    assert fit.cost == min(cost for *_, cost in told)
+
+
+def test_time_is_looked_at_before_each_iteration(rng, monkeypatch):
+    X, start = problem(rng, 2, 3, 1)
+    ticks, told = itertools.count(), []
+    monkeypatch.setattr(clock.time, "monotonic", lambda: float(next(ticks)))
+    own = clock.Clock(4.0)
+    own.may_stop = True
+    with clock.held_to(own), pytest.raises(clock.OutOfTime):
+        expectation_maximization(Samples(X), start, settings(3), iterated=lambda *what: told.append(what))
+    assert len(told) == 3
