@@ -1,12 +1,17 @@
 """Fixtures for all tests. AMOFA_TEST_SEEDS=20 runs every test that draws random numbers with 20 seeds."""
 
 import os
+import signal
 import sys
 
 import numpy as np
 import pytest
 import reference
 from hypothesis import settings
+
+# A shell's jobs in the background, and what they start, ignore Ctrl-C from the beginning; tests send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 N_SEEDS = int(os.environ.get("AMOFA_TEST_SEEDS", "1"))
 

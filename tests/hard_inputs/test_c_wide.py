@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from cython_calls import Functions
@@ -113,9 +111,7 @@ def two_identifiers(rng, n):
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.float64])
 def test_38_identifiers_as_one_hot_columns(rng, dtype):
     X = two_identifiers(rng, 100).astype(dtype)
-    before = time.process_time()
     model = fitted(X)
-    assert time.process_time() - before < 20
     assert model.n_components <= 2
 
 
