@@ -128,7 +128,7 @@ def run(program, **environment):
     """Output of a program in a process of its own, which must end well and say nothing else."""
     here = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, "-P", "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
         timeout=240,

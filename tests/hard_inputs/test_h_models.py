@@ -143,7 +143,9 @@ def test_83_a_file_of_plain_arrays(model, rng, tmp_path):
     assert again.history == model.history
     # Another process, and whatever NumPy reads.
     program = "import sys, amofa; print(repr(amofa.load(sys.argv[1]).score([[0.5, 1, 2, 3]])))"
-    there = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    # -P: not what lies in the folder that the tests are run from.
+    command = [sys.executable, "-P", "-c", program, str(path)]
+    there = subprocess.run(command, capture_output=True, text=True, check=True)
     assert there.stdout.strip() == repr(model.score([[0.5, 1, 2, 3]]))
 
 
