@@ -283,6 +283,8 @@ def test_evidence_of_a_component_by_hand(rng):
 @pytest.mark.parametrize(("count", "rows"), [(1.5, 1.5), (1.0, 1.0), (0.5, 1.0), (0.0, 1.0)])
 def test_a_component_is_priced_as_one_of_a_row_at_least(count, rows):
     evidence = Evidence(1, 100.0, "component", 4.0)
+    # Of the labels' entropy it says nothing.
+    assert evidence.uses_entropy is False
     uniqueness = math.log(8 / 3) + 0.5 * math.log((rows / 2 + 1) / (2 * math.pi))
     expected = 0.5 * math.log(100) + uniqueness + 0.5 * math.log(100)
     assert evidence.component(count, 0, 0.0) == pytest.approx(expected, rel=1e-13)
