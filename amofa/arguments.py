@@ -64,6 +64,8 @@ def check_path(name: str, value: Any) -> str:
         path = None
     if not isinstance(path, str):
         raise TypeError(f"{name} must be a path, got {value!r}")
+    if not path or "\0" in path:
+        raise ValueError(f"{name} must be a path of a file, got {path!r}")
     return path
 
 

@@ -77,7 +77,7 @@ class Checkpoint(Journal):
     def __init__(self, path: str, file: RecordFile, settings: Mapping[str, str]) -> None:
         self._path, self._file, self._lock = path, file, Lock()
         # As long as there are answers, a search has come to no model that is not in the file.
-        self._has_worked = False
+        self.has_worked = False
         self._best: Callable[[], MixtureOfFactorAnalyzers] | None = None
         # Records that could not be written yet: a later one may be of no use without them.
         self._waiting: list[tuple[bytes, bytes]] = []
@@ -90,12 +90,18 @@ class Checkpoint(Journal):
 
     def _check(self, settings: Mapping[str, str]) -> None:
         first = self._file.records[0]
-        there = json.loads(self._file.read(first)) if first.tag == _FIT else {}
+        try:
+            there = dict(json.loads(self._file.read(first))) if first.tag == _FIT else {}
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._damage() from error
         if other := [name for name, value in settings.items() if there.get(name) != value]:
             raise ValueError(
                 f"{self._path} is the checkpoint of another fit: {', '.join(other)} "
                 f"{'differ' if len(other) > 1 else 'differs'}; delete it or give another path"
             )
+
+    def _damage(self) -> ValueError:
+        return ValueError(f"{self._path} is damaged; delete it or give another path")
 
     def recall(
         self,
@@ -110,11 +116,17 @@ class Checkpoint(Journal):
         if (record := self._answers.get(question)) is not None:
             with self._lock:
                 answer = self._file.read(record)
-            return unpack(read_arrays(BytesIO(answer[_QUESTION_BYTES:])))
-        if not self._has_worked:
+            try:
+                return unpack(read_arrays(BytesIO(answer[_QUESTION_BYTES:])))
+            except MemoryError:
+                raise
+            # What somebody has forged can raise nearly anything.
+            except Exception as error:
+                raise self._damage() from error
+        if not self.has_worked:
             # It may have been cut off between an answer and the model.
             self._write_best()
-            self._has_worked = True
+            self.has_worked = True
         start = time.monotonic()
         result = work()
         if time.monotonic() - start >= worth:
@@ -123,7 +135,7 @@ class Checkpoint(Journal):
 
     def keep(self, make_model: Callable[[], MixtureOfFactorAnalyzers]) -> None:
         self._best = make_model
-        if self._has_worked:
+        if self.has_worked:
             self._write_best()
 
     def end(self, model: MixtureOfFactorAnalyzers) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from amofa._scope import Scope
+from amofa.threads import is_abandoned
 
 
 class OutOfTime(Exception):  # noqa: N818 - not an error
@@ -25,11 +27,14 @@ class Clock:
     ----------
     may_stop : bool
         Whether there is a model yet. As long as there is none, nothing is out of time.
+    is_live : callable
+        Whether there is anything to be saved: what is only taken from a journal takes no time worth mentioning.
     """
 
     def __init__(self, seconds: float | None = None) -> None:
         self.end = math.inf if seconds is None else time.monotonic() + seconds
         self.may_stop = False
+        self.is_live: Callable[[], bool] = lambda: True
 
 
 # Threads that work for a fit have its context, and so its clock; fits within a callback have clocks of their own.
@@ -54,7 +59,9 @@ def held_to(clock: Clock) -> Scope:
 
 
 def check_time() -> None:
-    """Raise OutOfTime if the time is over."""
+    """Raise OutOfTime if the time is over, or if nobody waits for what this thread is at, as after Ctrl-C."""
+    if is_abandoned():
+        raise OutOfTime
     clock = _clock.get()
-    if clock is not None and clock.may_stop and time.monotonic() >= clock.end:
+    if clock is not None and clock.may_stop and time.monotonic() >= clock.end and clock.is_live():
         raise OutOfTime

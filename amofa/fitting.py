@@ -91,8 +91,9 @@ def fit(
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
 
     The result depends on the rows alone, not on their order, and on no random number; it does not change with the
-    units or the origin of a column. (Of more than 2^18 rows, splits and merges are looked for among evenly spread
-    ones, in the order given; every model is fitted to all.)
+    units or the origin of a column. (Of more than 2^18 rows, splits and merges are looked for among evenly spread ones,
+    in the order given; every model is fitted to all. Where covariances are full, so that nearly as many factors as
+    columns are wanted, rounding may decide between local optima.)
 
     Parameters
     ----------
@@ -158,7 +159,8 @@ def fit(
         with the best model so far as its ``model``; "return" returns this model, with a warning.
     max_time : float, optional
         Seconds after which the search stops, with the best model so far as the result, and a warning. It is looked at
-        before each EM iteration, and the first model is always fitted: docs/long_fits.md says how late it may be.
+        before each EM iteration, and the first model is always fitted: docs/long_fits.md says how late it may be. What
+        a checkpoint has is always taken.
     checkpoint : str or PathLike, optional
         A file to which everything that the search has come to is added, at the end of each of its steps at the latest,
         with the best model so far, which `amofa.load` reads. The same call with the same file, after whatever has
@@ -245,21 +247,25 @@ def fit(
         held_to(clock),
         journal_in(path, settings) as journal,
     ):
+        clock.is_live = lambda: journal.has_worked
         rows = Standardized.of(*merge_repeats(table, weights))
         warn_of_constant_columns(rows.coordinates.constant)
         task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
         watch: Watch[Any] = Watch(
             rows.samples, limits, callback, task.model, task.conclude, on_iteration, clock, journal
         )
+        ended = True
         try:
-            with progress_line(progress) as watch.show:
-                found = task.search(watch)
+            try:
+                with progress_line(progress) as watch.show:
+                    found = task.search(watch)
+            except (SearchStopped, OutOfTime) as stop:
+                ended, found = False, watch.best_so_far()
+                if isinstance(stop, OutOfTime):
+                    warn_of_time(seconds)
             model = task.conclude(found, watch.history)
-            journal.end(model)
-        except (SearchStopped, OutOfTime) as stop:
-            if isinstance(stop, OutOfTime):
-                warn_of_time(seconds)
-            return task.conclude(watch.best_so_far(), watch.history)
+            if ended:
+                journal.end(model)
         except KeyboardInterrupt as interrupt:
             if watch.best is None:
                 raise
@@ -268,8 +274,9 @@ def fit(
                 raise FitInterrupted(best) from interrupt
             warn_of_interrupt()
             return best
-        warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
-        warn_of_shortfall(limits.n_components, found.parameters.n_components)
+        if ended:
+            warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
+            warn_of_shortfall(limits.n_components, found.parameters.n_components)
         return model
 
 

@@ -19,7 +19,14 @@ class Journal:
 
     What it asks for depends on the answers alone. So a search that was cut off comes to where it was by being run
     again, with answers of a journal in place of work.
+
+    Attributes
+    ----------
+    has_worked : bool
+        Whether there has been anything that was not in the journal.
     """
+
+    has_worked = True
 
     def recall(
         self,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from amofa._analyser import Solver
 from amofa.analyser import Covariance, FactorChoice, Spread
+from amofa.clock import check_time
 from amofa.panel import Panel
 from amofa.parameters import Component, FloatArray, Parameters
 
@@ -79,6 +80,7 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
 
 def _cut_gains(z: FloatArray, weights: FloatArray) -> tuple[tuple[float, float], tuple[float, float]]:
     """The best cut of a line for two Gaussians of the same variance, and of different: (gain in nats, threshold)."""
+    check_time()
     order = np.argsort(z, kind="stable")
     z, w = z[order], weights[order]
     total = w.sum()
@@ -127,6 +129,7 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, noise: str, floor: Flo
 
     Children that inherit their parent's factors seldom win: those already explain the gap between two groups.
     """
+    check_time()
     total = float(weights.sum())
     components = []
     for part in (mask, ~mask):
@@ -152,6 +155,7 @@ def layers(
 
     Layers that are close together beside their extent lie within each other for components without factors.
     """
+    check_time()
     components = []
     for part, component in zip((mask, ~mask), plain.components(), strict=True):
         w = np.where(part, weights, 0.0)

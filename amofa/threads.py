@@ -178,6 +178,8 @@ class _Crew:
         self.results: list[Any] = [None] * len(items)
         self.numbers = iter(range(len(items)))
         self.lock = Lock()
+        # The crew on whose behalf this one works, and whether anybody still waits for its results.
+        self.outer, self.is_abandoned = _crew.get(), False
         # Helpers that have begun, those that have ended, what they ended with, and a bell that they ring then.
         self.begun, self.is_over = 0, False
         self.ended: list[BaseException | None] = []
@@ -185,7 +187,11 @@ class _Crew:
 
     def run(self) -> list[Any]:
         with nullcontext() if _own_holds.get() else single_blas_thread(), Scope(self.start, self.finish):
-            copy_context().run(self.work)
+            try:
+                copy_context().run(self.work)
+            except BaseException:
+                self.is_abandoned = True
+                raise
         failures = [failure for failure in self.ended if failure is not None]
         if failures:
             self.ended.clear()
@@ -230,6 +236,7 @@ class _Crew:
 
     def work(self) -> None:
         _wanted.set(self.share)
+        _crew.set(self)
         try:
             worker = self.make_worker()
             while (number := self.take()) is not None:
@@ -242,6 +249,18 @@ class _Crew:
     def take(self) -> int | None:
         with self.lock:
             return next(self.numbers, None)
+
+
+# The crew that this thread works in.
+_crew: ContextVar[_Crew | None] = ContextVar("amofa_crew", default=None)
+
+
+def is_abandoned() -> bool:
+    """Whether nobody waits any more for the work that this thread is at."""
+    crew = _crew.get()
+    while crew is not None and not crew.is_abandoned:
+        crew = crew.outer
+    return crew is not None
 
 
 class OneEach(Generic[Result]):
@@ -380,6 +399,8 @@ def single_blas_thread() -> Scope:
     hold, before = object(), _own_holds.get()
 
     def enter() -> None:
+        # Which takes long the first time: not while others wait.
+        _controller()
         with _lock:
             if not _holds:
                 _hold_blas()

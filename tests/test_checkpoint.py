@@ -373,3 +373,37 @@ def test_links_are_followed(x, path, tmp_path):
     plain = amofa.fit(x, checkpoint=link)
     assert link.is_symlink()
     assert_same(amofa.load(path), plain)
+
+
+def test_what_has_ended_needs_no_time(x, path):
+    plain = amofa.fit(x, checkpoint=path)
+    assert_same(amofa.fit(x, checkpoint=path, max_time=1e-9), plain)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b"{", b"\xff", b"[" * 100_000])
+def test_a_forged_first_record(x, path, content):
+    file = records.RecordFile(str(path))
+    file.append(b"fit.", content)
+    file.close()
+    with pytest.raises(ValueError, match=r"is damaged; delete it|is the checkpoint of another fit"):
+        amofa.fit(x, checkpoint=path)
+
+
+@pytest.mark.parametrize("content", [b"", b"none", b"PK\x03\x04"])
+def test_forged_answers(x, path, content):
+    amofa.fit(x, checkpoint=path)
+    with open(path, "rb") as file:
+        there = [(r.tag, records.read(file, r)) for r in records.whole_records(file)]
+    path.unlink()
+    file = records.RecordFile(str(path))
+    for tag, old in there:
+        file.append(tag, old[:16] + content if tag == b"work" else old)
+    file.close()
+    with pytest.raises(ValueError, match="is damaged; delete it or give another path"):
+        amofa.fit(x, checkpoint=path)
+
+
+@pytest.mark.parametrize("value", ["", "a\0b"])
+def test_paths_of_nothing(x, value):
+    with pytest.raises(ValueError, match="checkpoint must be a path of a file"):
+        amofa.fit(x, checkpoint=value)

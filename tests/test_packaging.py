@@ -46,10 +46,11 @@ FLOORS = (
         "history",
         "table_columns",
     ),
-    ("clock", "mapped", "parameters", "table_text", "threads"),
+    ("mapped", "parameters", "table_text", "threads"),
     (
         "analyser",
         "arguments",
+        "clock",
         "baselines._gaussian",
         "door",
         "handle",

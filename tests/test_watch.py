@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 
 import amofa
+from amofa import fitting
+from amofa.clock import OutOfTime, check_time
 from amofa.history import Step
 from amofa.samples import Samples
+from amofa.threads import in_order, use_threads
 
 SEARCHES = ["thorough", "paper"]
 
@@ -213,6 +216,47 @@ def test_rejected_steps_are_for_debugging(x, caplog):
 def test_nothing_is_written_unasked(x, capfd):
     amofa.fit(x)
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_interrupt_of_the_last_look_after_a_stop(x, monkeypatch):
+    """What the search had found is not lost with it."""
+    conclude, calls = fitting._Task.conclude, []
+
+    def interrupted(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return conclude(self, *arguments)
+
+    monkeypatch.setattr(fitting._Task, "conclude", interrupted)
+    with pytest.raises(amofa.FitInterrupted) as caught:
+        amofa.fit(x, callback=lambda step: step.n_components == 2)
+    assert caught.value.model.n_components == 2
+
+
+def test_an_interrupt_is_heard_by_all_threads():
+    """Those that help give up what they are at, once nobody waits for it."""
+    begun, seen = threading.Event(), []
+
+    def make_worker():
+        def work(number):
+            if threading.current_thread() is threading.main_thread():
+                begun.wait(20)
+                raise KeyboardInterrupt
+            begun.set()
+            try:
+                while True:
+                    check_time()
+            except OutOfTime:
+                seen.append(number)
+                raise
+
+        return work
+
+    with use_threads(2), pytest.raises(KeyboardInterrupt):
+        in_order(make_worker, range(2))
+    assert len(seen) == 1
+    check_time()
 
 
 # ---- iterations ------------------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def test_10_tiny_deviations(rng):
     tiny = rng.standard_normal(200)
     model = fitted(np.column_stack([X, 1e-170 * tiny]), "^1 of 3 columns of X are constant and change no decision: 2 ")
     assert same_groups(labels, model.predict(np.column_stack([X, 1e-170 * tiny])))
-    # From 1e-150 on the square is a normal number, and the column counts as any other.
+    # From 1e-147 on squares are normal numbers, and the column counts as any other.
     Y = np.column_stack([X, 1e-140 * (tiny + 8 * labels)])
     model = fitted(Y)
     assert same_groups(labels, model.predict(Y))
