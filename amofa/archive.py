@@ -24,10 +24,21 @@ _PLAIN_KIND = re.compile(r"[<>|][biufcU][0-9]{1,10}")
 SHOWN_CHARACTERS = 60
 
 
+def write_arrays(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
+    """Write an archive as `numpy.savez` does."""
+    try:
+        np.savez(file, **arrays)
+    except ValueError as error:
+        # What zipfile has to say about a member that Ctrl-C left open hides Ctrl-C itself.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        raise
+
+
 def arrays_to_bytes(arrays: Mapping[str, Any]) -> bytes:
-    """What `numpy.savez` would write to a file."""
+    """The same as bytes."""
     content = BytesIO()
-    np.savez(content, **arrays)
+    write_arrays(content, arrays)
     return content.getvalue()
 
 
@@ -50,6 +61,8 @@ def read_arrays(file: BinaryIO) -> dict[str, Any]:
             raise ValueError("two of its arrays have the same name")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("its arrays are compressed")
+        if any(member.compress_size != member.file_size for member in members):
+            raise ValueError("its arrays have two lengths")
         if sum(member.file_size for member in members) > n_bytes:
             raise ValueError("its arrays are longer than the file")
         contents = [archive.read(member) for member in members]

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa.archive import SHOWN_CHARACTERS, arrays_to_bytes, read_arrays
+from amofa.archive import SHOWN_CHARACTERS, arrays_to_bytes, read_arrays, write_arrays
 from amofa.frames import check_feature_names
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -87,7 +87,8 @@ def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    An .npz archive that ``numpy.load(path, allow_pickle=False)`` can read too: all arrays are plain.
+    An .npz archive that ``numpy.load(path, allow_pickle=False)`` can read too: all arrays are plain. A process that is
+    killed meanwhile may leave a file ``.amofa-*.tmp`` in the folder, which is in nobody's way.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
     temporary = target.with_name(f".amofa-{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as file:
-            np.savez(file, **arrays)
+            write_arrays(file, arrays)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

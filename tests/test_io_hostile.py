@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from amofa import io
+from amofa.archive import arrays_to_bytes
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 NOT_A_MODEL = r"m\.npz is not a model file of amofa, or is damaged \({}\)"
@@ -254,3 +255,22 @@ def test_the_command_says_it_in_one_line(members, path):
     done = subprocess.run([sys.executable, "-m", "amofa", "describe", str(path)], capture_output=True, cwd=path.parent)
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
     assert done.stderr.startswith(b"amofa: error: ")
+
+
+def test_a_length_in_the_directory_alone(members, path):
+    """zipfile asks for as much memory as this claims."""
+    pack(path, members)
+    content = bytearray(path.read_bytes())
+    place = content.index(b"PK\x01\x02") + 20
+    content[place : place + 4] = (0x7FFFFFFF).to_bytes(4, "little")
+    path.write_bytes(content)
+    assert peak_of_refusal(path, NOT_A_MODEL.format(".*have two lengths.*")) < 4 << 20
+
+
+def test_ctrl_c_while_an_archive_is_written_is_ctrl_c(monkeypatch, path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np.lib.format, "write_array", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        arrays_to_bytes({"a": np.ones(3)})
