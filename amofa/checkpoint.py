@@ -118,13 +118,14 @@ class Checkpoint(Journal):
                 answer = self._file.read(record)
             try:
                 return unpack(read_arrays(BytesIO(answer[_QUESTION_BYTES:])))
-            except MemoryError:
+            except (MemoryError, OSError):
                 raise
             # What somebody has forged can raise nearly anything.
             except Exception as error:
                 raise self._damage() from error
         if not self.has_worked:
-            # It may have been cut off between an answer and the model.
+            # It may have been cut off between an answer and the model. The first to ask for anything new is the search
+            # itself, before there are other threads.
             self._write_best()
             self.has_worked = True
         start = time.monotonic()
