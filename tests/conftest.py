@@ -1,5 +1,6 @@
 """Fixtures for all tests. AMOFA_TEST_SEEDS=20 runs every test that draws random numbers with 20 seeds."""
 
+import gc
 import os
 import signal
 import sys
@@ -57,3 +58,12 @@ def _no_figures_left():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
+def heard_interrupts():
+    """Nothing that hypothesis has left with the garbage collector swallows a KeyboardInterrupt."""
+    callbacks = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = callbacks

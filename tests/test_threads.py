@@ -308,6 +308,8 @@ def test_the_caller_goes_on_alone_where_no_thread_can_be_started(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no such timers here")
 @pytest.mark.parametrize("has_hold", [True, False])
+@pytest.mark.usefixtures("heard_interrupts")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_moment_leaves_everything_as_it_was(monkeypatch, has_hold):
     """Many at once: each of few steps, one of which must be hit between what is done and what undoes it."""
     monkeypatch.setattr(threads, "default_threads", lambda: 3)

@@ -151,6 +151,7 @@ def test_an_interrupt_in_any_pass(rng, monkeypatch, search):
 
 
 @pytest.mark.parametrize("delay", [0.05, 0.2, 0.5])
+@pytest.mark.usefixtures("heard_interrupts")
 def test_a_signal_ends_a_fit_soon(rng, delay):
     """A real SIGINT at whatever moment: the fit ends within a moment, with a model or before there was one."""
     X = rng.standard_normal((20_000, 40)) @ rng.standard_normal((40, 40))

@@ -198,6 +198,7 @@ def test_48_an_interrupt_ends_a_long_fit():
     assert run(LONG_FIT) == "stopped\n"
 
 
+@pytest.mark.usefixtures("heard_interrupts")
 def test_48_interrupts_leak_nothing(rng):
     X, _ = blobs(rng, [300, 200], [(0, 0, 0), (6, 6, 6)])
 
