@@ -55,9 +55,13 @@ else:
     same = np.array_equal
 
 expected = call()
-start = time.perf_counter()
-call()
-duration = time.perf_counter() - start
+durations = []
+for _ in range(5):
+    start = time.perf_counter()
+    call()
+    durations.append(time.perf_counter() - start)
+# No call is shorter, so that each is hit.
+duration = min(durations)
 counts = {}
 handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
 for i in range(n_moments):
