@@ -105,7 +105,7 @@ class Checkpoint(Journal):
 
     def recall(
         self,
-        what: str,
+        what: Sequence[object],
         about: Sequence[Parameters],
         work: Callable[[], Result],
         pack: Callable[[Result], Arrays],
@@ -169,10 +169,10 @@ class Checkpoint(Journal):
                     )
 
 
-def _question(what: str, *about: Parameters) -> bytes:
+def _question(what: Sequence[object], *about: Parameters) -> bytes:
     """Says what a piece of work was, so that no other one is taken for it."""
     values = (part for parameters in about for part in (repr(parameters.n_factors).encode(), parameters.buffer))
-    return _digest(what.encode(), *values)
+    return _digest(repr(what).encode(), *values)
 
 
 def _digest(*contents: Any) -> bytes:
@@ -225,4 +225,4 @@ def _digest_of_init(init: MixtureOfFactorAnalyzers | LabelledRows | None) -> str
         return "None"
     if isinstance(init, LabelledRows):
         return _digest(init.labels).hex()
-    return _question("init", init._parameters).hex()
+    return _question(("init",), init._parameters).hex()

@@ -30,7 +30,7 @@ class Journal:
 
     def recall(
         self,
-        what: str,
+        what: Sequence[object],
         about: Sequence[Parameters],
         work: Callable[[], Result],
         pack: Callable[[Result], Arrays],
@@ -41,8 +41,8 @@ class Journal:
 
         Parameters
         ----------
-        what : str
-            Says what is done, with all numbers that it depends on.
+        what : sequence
+            Says what is done, with all numbers that it depends on, by its `repr`.
         about : sequence of Parameters
             Mixtures that it depends on.
         work : callable

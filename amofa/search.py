@@ -265,7 +265,7 @@ class _Search:
         def again(arrays: Arrays) -> Fit:
             return Fit(*unpack_outcome(arrays))
 
-        what = f"em {settings.max_iter} {target!r}"
+        what = ("em", settings.max_iter, target)
         return self.watch.journal.recall(what, [start], run, pack_outcome, again)
 
     def children(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Fit | None:
@@ -281,7 +281,7 @@ class _Search:
         def unpack(arrays: Arrays) -> Fit | None:
             return Fit(*unpack_outcome(arrays)) if arrays else None
 
-        return self.watch.journal.recall(f"split of component {k}", [parameters], run, pack, unpack)
+        return self.watch.journal.recall(("split", k), [parameters], run, pack, unpack)
 
     def record(self, proposal: Proposal, *, accepted: bool) -> None:
         fit, n_iter = proposal.fit, proposal.n_iter

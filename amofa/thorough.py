@@ -312,7 +312,7 @@ class _Search:
         def again(arrays: Arrays) -> list[_Local]:
             return _unpack_locals(arrays, [components[k] for k in new])
 
-        what = f"local splits of {new}, {self.problem.noise}"
+        what = ("local splits", new, self.problem.noise)
         splits = self.watch.journal.recall(what, [self.current.parameters], look, _pack_locals, again)
         found = dict(zip(new, splits, strict=True))
         return [local or found[k] for k, local in enumerate(known)]
@@ -395,7 +395,6 @@ class _Search:
         self, samples: Samples, rows: int | str, start: Parameters, problem: Problem, max_iter: int, **options: Any
     ) -> Solution:
         """EM on all rows or those of a component, `rows` says which; see `exact_em`."""
-
         is_local = rows != "all"
         iterated = None if is_local else self.watch.iterated
 
@@ -405,7 +404,7 @@ class _Search:
         def again(arrays: Arrays) -> Solution:
             return solution_again(unpack_outcome(arrays), samples, problem, self.solver)
 
-        what = f"em {rows} {problem.noise} {problem.tol} {problem.choice.max_steps} {max_iter} {options}"
+        what = ("em", rows, problem.noise, problem.tol, problem.choice.max_steps, max_iter, options)
         about = [start, self.current.parameters] if is_local else [start]
         worth = _LOCAL_WORTH if is_local else 0.0
         return self.watch.journal.recall(what, about, run, pack_outcome, again, worth)
