@@ -57,6 +57,12 @@ def check_not_negative(name: str, value: Any) -> float:
     return number
 
 
+def check_function(name: str, value: Any, argument: str) -> None:
+    """A function of what `argument` says, or None."""
+    if not (value is None or callable(value)):
+        raise TypeError(f"{name} must be a function of {argument}, got {value!r}")
+
+
 def check_path(name: str, value: Any) -> str:
     try:
         path = os.fspath(value)

@@ -15,6 +15,7 @@ from amofa.analyser import FactorChoice, Prior
 from amofa.arguments import (
     DEFAULT_FLOOR,
     check_choice,
+    check_function,
     check_noise_floor,
     check_path,
     check_positive,
@@ -220,10 +221,8 @@ def fit(
     limits = check_limits(table.shape[1], n_components, n_factors, max_components, max_factors)
     initial = check_init(init, table, names, weights)
     options = check_options(search, criterion, noise, prior_rows, tol, max_iter)
-    if not (callback is None or callable(callback)):
-        raise TypeError(f"callback must be a function of a step, got {callback!r}")
-    if not (on_iteration is None or callable(on_iteration)):
-        raise TypeError(f"on_iteration must be a function of an iteration, got {on_iteration!r}")
+    check_function("callback", callback, "a step")
+    check_function("on_iteration", on_iteration, "an iteration")
     if not isinstance(progress, bool | np.bool_):
         raise TypeError(f"progress must be True or False, got {progress!r}")
     check_choice("on_interrupt", on_interrupt, ("raise", "return"))

@@ -304,8 +304,7 @@ def _call_helpers(task: Callable[[Context, _Helper], None], n_wanted: int, n_in_
     n_wanted : int
         How many helpers at most.
     n_in_all : int
-        How many there may be, of others who want them too: one that has been given nothing to do for long may not have
-        come back yet.
+        How many there may be: one that is on its way back from a task is not idle yet, and need not be replaced.
     """
     with _lock:
         _start_helpers(n_wanted, n_in_all)
