@@ -3,12 +3,19 @@
 # First, and from here: from deep within the modules below it takes longer, a tenth of the time of `import amofa`.
 import scipy.linalg  # noqa: F401
 
-from amofa._version import __version__
+from amofa._search.monitor import FitInterrupted, LiveIteration, LiveStep
+
+try:
+    from amofa._version import __version__
+except ImportError as error:
+    raise ImportError(
+        "this is the source folder of amofa, which has no compiled modules: run Python in another folder, or install "
+        "with python -m pip install --editable ."
+    ) from error
 from amofa.fitting import fit
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.warnings import AmofaWarning
-from amofa.watch import FitInterrupted, LiveIteration, LiveStep
 
 __all__ = [
     "AmofaWarning",

@@ -20,19 +20,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from amofa.arguments import check_noise_floor, check_not_negative, check_whole_number
-from amofa.coordinates import Coordinates, floor_variances
-from amofa.door import check_table, check_weights
+from amofa._data.arguments import check_noise_floor, check_not_negative, check_whole_number
+from amofa._data.checks import check_table, check_weights
+from amofa._data.dataframes import column_names
+from amofa._data.deduplicate import merge_repeats
+from amofa._data.mapped import in_memory, take
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Coordinates, floor_variances
+from amofa._model.finalize import warn_caller, warn_of_constant_columns, without_warnings
+from amofa._parameters import FloatArray
+from amofa._search.monitor import FitInterrupted
 from amofa.fitting import fit
-from amofa.frames import column_names
-from amofa.mapped import in_memory, take
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
-from amofa.repeats import merge_repeats
-from amofa.results import warn_caller, warn_of_constant_columns, without_warnings
-from amofa.samples import Samples
-from amofa.watch import FitInterrupted
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
 # class that is narrow by accident takes no rows of others.

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from amofa._model.summary import aligned
+from amofa._parameters import FloatArray
 from amofa.fitting import fit
 from amofa.history import Step
 from amofa.metrics import normalized_information_distance
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
-from amofa.summary import aligned
 
 # Example 2 of Kaya & Salah, arXiv:1507.02801: the first two clusters have the same mean, the last one is small.
 COUNTS = (300, 300, 300, 100)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa.analyser import FactorChoice, Prior
-from amofa.arguments import (
+from amofa._data.arguments import (
     DEFAULT_FLOOR,
     check_choice,
     check_function,
@@ -22,25 +21,14 @@ from amofa.arguments import (
     check_variances,
     check_whole_number,
 )
-from amofa.checkpoint import journal_in, settings_of
-from amofa.clock import Clock, OutOfTime, held_to
-from amofa.coordinates import Standardized, floor_variances, resolution_variances
-from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
-from amofa.door import check_table, check_weights
-from amofa.em import Fit, Settings
-from amofa.exact_em import Problem, Solution
-from amofa.frames import column_names
-from amofa.history import Step
-from amofa.initial import LabelledRows, analysers_of_groups, check_init, moments_of_groups, parameters_of_model
-from amofa.journal import Outcome
-from amofa.limits import REFINEMENT, Limits
-from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.moves import with_tied_noise
-from amofa.options import EVIDENCE, Options, check_limits, check_options
-from amofa.parameters import Component, FloatArray, Parameters
-from amofa.progress import progress_line
-from amofa.repeats import merge_repeats
-from amofa.results import (
+from amofa._data.checks import check_table, check_weights
+from amofa._data.dataframes import column_names
+from amofa._data.deduplicate import merge_repeats
+from amofa._data.standardize import Standardized, floor_variances, resolution_variances
+from amofa._em.factor_analysis import FactorChoice, Prior
+from amofa._em.profile_likelihood import Problem, Solution
+from amofa._em.standard import Fit, Settings
+from amofa._model.finalize import (
     in_canonical_order,
     make_report,
     warn_of_constant_columns,
@@ -50,10 +38,22 @@ from amofa.results import (
     warn_of_time,
     with_canonical_factors,
 )
-from amofa.search import paper_search
-from amofa.thorough import thorough_search
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa._search.checkpoint import journal_in, settings_of
+from amofa._search.clock import Clock, OutOfTime, held_to
+from amofa._search.constraints import REFINEMENT, Limits
+from amofa._search.default import thorough_search
+from amofa._search.init import LabelledRows, analysers_of_groups, check_init, moments_of_groups, parameters_of_model
+from amofa._search.journal import Outcome
+from amofa._search.monitor import Callback, FitInterrupted, OnIteration, SearchStopped, Watch
+from amofa._search.options import EVIDENCE, Options, check_limits, check_options
+from amofa._search.paper import paper_search
+from amofa._search.paper_moves import with_tied_noise
+from amofa._search.progress import progress_line
+from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread, use_threads
-from amofa.watch import Callback, FitInterrupted, OnIteration, SearchStopped, Watch
 
 # What to do about missing cells, which models can take, but fits cannot.
 _REMEDY = (

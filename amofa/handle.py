@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from amofa._parameters import FloatArray, Parameters
 from amofa.cython_amofa import prepared_mixture
-from amofa.parameters import FloatArray, Parameters
 
 
 @dataclass(frozen=True, eq=False)

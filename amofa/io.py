@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa.archive import SHOWN_CHARACTERS, arrays_to_bytes, read_arrays, write_arrays
-from amofa.frames import check_feature_names
+from amofa._data.dataframes import check_feature_names
+from amofa._data.npz import SHOWN_CHARACTERS, arrays_to_bytes, read_arrays, write_arrays
+from amofa._model.from_arrays import parameters_from_arrays
+from amofa._search.records import BEST, has_records, read, whole_records
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.records import BEST, has_records, read, whole_records
-from amofa.validation import parameters_from_arrays
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
 _VERSION = 3

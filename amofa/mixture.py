@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa.arguments import RandomState, random_generator
-from amofa.conditional import IncompleteSamples, condition, fill, reduced
+from amofa._data.arguments import RandomState, random_generator
+from amofa._data.checks import check_incomplete_table, check_table, check_weights, counted_rows
+from amofa._data.dataframes import check_same_names, column_names, column_positions
+from amofa._data.mapped import in_memory
+from amofa._data.row_chunks import PosteriorBlock, Samples
+from amofa._model.base import FrozenMixture
+from amofa._model.missing_data import IncompleteSamples, condition, fill, reduced
+from amofa._parameters import FloatArray
 from amofa.criterion import INFORMATION_CRITERIA
-from amofa.door import check_incomplete_table, check_table, check_weights, counted_rows
-from amofa.frames import check_same_names, column_names, column_positions
-from amofa.frozen import FrozenMixture
-from amofa.mapped import in_memory
-from amofa.parameters import FloatArray
-from amofa.samples import PosteriorBlock, Samples
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
+from amofa._parameters import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
 
 # Rows that the pooled covariance may be worth: none, and then steps of two, over which accuracy is flat.
 POOLED_ROWS = (0.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)

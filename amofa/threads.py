@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from amofa._scope import Scope
-from amofa.blas_memory import check_room, is_scarce, room_for, take_buffers
+from amofa._kernels._scope import Scope
+from amofa._parallel.blas_memory import check_room, is_scarce, room_for, take_buffers
 
 if TYPE_CHECKING:
     from threadpoolctl import LibController

@@ -20,8 +20,8 @@ from core import load
 from numpy.typing import NDArray
 from speed import FLOOR, exact_iteration, factor_iteration
 
-from amofa.parameters import Component, Parameters
-from amofa.samples import Samples
+from amofa._data.row_chunks import Samples
+from amofa._parameters import Component, Parameters
 from amofa.threads import single_blas_thread
 
 FloatArray = NDArray[np.float64]

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 
 import amofa
-from amofa import _kurtosis
+from amofa._data.row_chunks import Samples
+from amofa._kernels import _kurtosis
+from amofa._parameters import Evaluator, Parameters, Statistics
 from amofa.metrics import normalized_information_distance
-from amofa.parameters import Evaluator, Parameters, Statistics
-from amofa.samples import Samples
 
 # The slow forms that the tests compare with, too.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 
 import amofa
-from amofa import _factor
-from amofa._em import Iteration
-from amofa._exact import ExactIteration
+from amofa._data.row_chunks import Samples
+from amofa._kernels import _factor
+from amofa._kernels._em import Iteration
+from amofa._kernels._exact import ExactIteration
+from amofa._parameters import Evaluator, Parameters, Statistics
 from amofa.demo import example_2
-from amofa.parameters import Evaluator, Parameters, Statistics
-from amofa.samples import Samples
 from amofa.threads import available_cores, single_blas_thread, use_threads
 
 REPEATS = 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reference import random_mixture
 
-from amofa.analyser import NOISE
+from amofa._em.factor_analysis import NOISE
 
 KINDS = list(NOISE)
 

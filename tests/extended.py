@@ -1,6 +1,6 @@
 """What a mixture says of rows, in 60 digits and more: from the very doubles of its parameters, by dense algebra.
 
-Numbers are mpmath's, to which every double converts exactly. A component is an `amofa.parameters.Component`.
+Numbers are mpmath's, to which every double converts exactly. A component is an `amofa._parameters.Component`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from fuzz_files import pick
 from hypothesis import strategies as st
 
 from amofa.cli import main
-from amofa.tables import read_table
+from amofa.cli.tables import read_table
 
 FOLDER = Path(tempfile.mkdtemp(prefix="amofa-fuzz-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)

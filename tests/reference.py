@@ -1,6 +1,6 @@
 """Slow, dense, obvious forms of what the kernels compute, written from the paper: rows of x are samples, (n, d).
 
-A mixture is a sequence of `amofa.parameters.Component`: weight, mean (d,), loadings (p, d), uniquenesses (d,).
+A mixture is a sequence of `amofa._parameters.Component`: weight, mean (d,), loadings (p, d), uniquenesses (d,).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import special
 
-from amofa.parameters import Component, Parameters
+from amofa._parameters import Component, Parameters
 
 # ---- random problems -------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from amofa._analyser import Solver
+from amofa._kernels._analyser import Solver
 
 TOLERANCE = 1e-12
 # Columns, and factors of each matrix: one matrix, and three that share their uniquenesses.

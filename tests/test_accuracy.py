@@ -24,8 +24,8 @@ from extended import (
 from mpmath import log
 
 import amofa
-from amofa import _posterior
-from amofa.parameters import Component, Evaluator, Parameters
+from amofa._kernels import _posterior
+from amofa._parameters import Component, Evaluator, Parameters
 
 # What is promised, docs/accuracy.md; and what is reached, at which the tests hold log densities.
 PROMISED, REACHED = 1e-9, 2e-12

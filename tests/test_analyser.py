@@ -13,9 +13,9 @@ from solver_helpers import (
     sample_covariance,
 )
 
-from amofa._analyser import Solver
-from amofa._exact import best_isotropic_variance
-from amofa.analyser import Covariance, FactorChoice, Prior
+from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
+from amofa._kernels._analyser import Solver
+from amofa._kernels._exact import best_isotropic_variance
 from amofa.criterion import CRITERIA, Counted, Evidence
 
 # ---- Prior -----------------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import amofa
+from amofa._parameters import Parameters
 from amofa.baselines import gaussian_per_class
 from amofa.baselines._gaussian import full_component, gaussian_components, mixture_parameters
-from amofa.parameters import Parameters
 
 COVARIANCES = ("full", "diag", "spherical")
 

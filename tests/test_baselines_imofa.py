@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa.analyser import principal_axes
+from amofa._em.factor_analysis import principal_axes
+from amofa._parameters import Component, Parameters
 from amofa.baselines import imofa
 from amofa.baselines.imofa import _split
-from amofa.parameters import Component, Parameters
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 import amofa
-from amofa._analyser import Solver
-from amofa.analyser import FactorChoice, Prior
+from amofa._data.standardize import Standardized
+from amofa._em.factor_analysis import FactorChoice, Prior
+from amofa._em.profile_likelihood import Problem, exact_em
+from amofa._kernels._analyser import Solver
 from amofa.baselines import mfa
 from amofa.baselines._partitions import draw_seeds, k_means, nearest_centers, partition_moments
 from amofa.baselines.mfa import _start
-from amofa.coordinates import Standardized
 from amofa.criterion import Likelihood
-from amofa.exact_em import Problem, exact_em
 
 NOISES = ("component", "shared", "isotropic")
 

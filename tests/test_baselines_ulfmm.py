@@ -7,11 +7,11 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 import amofa
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Standardized
 from amofa.baselines import ulfmm
 from amofa.baselines._componentwise import ComponentwiseEM
-from amofa.coordinates import Standardized
 from amofa.metrics import normalized_information_distance
-from amofa.samples import Samples
 
 COVARIANCES = ("full", "diag", "spherical")
 FREE = {"full": lambda d: d * (d + 1) // 2, "diag": lambda d: d, "spherical": lambda d: 1}

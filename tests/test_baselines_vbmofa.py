@@ -11,10 +11,10 @@ import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
 import amofa
-from amofa import _variational as kernels
+from amofa._data.row_chunks import Moments, Samples
+from amofa._kernels import _variational as kernels
 from amofa.baselines import _births, vbmofa
 from amofa.baselines import _variational as variational
-from amofa.samples import Moments, Samples
 
 
 def settings(d, *, max_factors=3, shares_noise=True, n_tries=2):

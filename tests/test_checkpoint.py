@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa import checkpoint, records, search, thorough
+from amofa._search import checkpoint, records
+from amofa._search import default as thorough
+from amofa._search import paper as search
 
 PARTS = ("weights", "means", "uniquenesses", "n_factors", "at_floor")
 

@@ -357,7 +357,7 @@ def test_warns_of_what_can_be_mended_alone(rows):
 
 def test_warns_of_no_convergence(rows, monkeypatch):
     X, y = rows
-    monkeypatch.setattr("amofa.thorough.REFINEMENT", 1)
+    monkeypatch.setattr("amofa._search.default.REFINEMENT", 1)
     with pytest.warns(amofa.AmofaWarning, match="not converge; allow more by max_iter or max_time: classes 0, 1, 2$"):
         fit_classes(X, y, max_iter=1, **FIXED)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa import clock
+from amofa._search import clock
 
 SEARCHES = ["thorough", "paper"]
 

@@ -16,10 +16,10 @@ from conditional_helpers import (
 )
 from reference import covariance, eliminate, exact_log_joint, random_mixture, random_rows
 
-from amofa import conditional
-from amofa.conditional import conditional_moments, patterns
+from amofa._model import missing_data as conditional
+from amofa._model.missing_data import conditional_moments, patterns
+from amofa._parameters import Component, Parameters
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import Component, Parameters
 
 # ---- patterns --------------------------------------------------------------------------------------------------------
 

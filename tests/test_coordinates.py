@@ -7,9 +7,9 @@ import pytest
 import reference
 from reference import random_mixture
 
-from amofa.coordinates import Coordinates, floor_variances, resolution_variances
-from amofa.parameters import Component, Parameters
-from amofa.samples import Samples
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Coordinates, floor_variances, resolution_variances
+from amofa._parameters import Component, Parameters
 
 
 def of(X, w=None):

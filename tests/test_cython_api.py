@@ -18,10 +18,10 @@ from reference import log_error, random_mixture, random_rows, relative_error
 
 import amofa
 from amofa import cython_amofa
-from amofa._analyser import Solver
-from amofa.parameters import Evaluator, Parameters
-from amofa.parameters import Statistics as StatisticsBuffer
-from amofa.samples import Samples
+from amofa._data.row_chunks import Samples
+from amofa._kernels._analyser import Solver
+from amofa._parameters import Evaluator, Parameters
+from amofa._parameters import Statistics as StatisticsBuffer
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "cython_api.json"
@@ -135,10 +135,10 @@ def test_the_pxd_needs_no_other():
 
 
 def test_no_other_pxd_is_installed():
-    build = ROOT / "amofa/meson.build"
+    build = ROOT / "src/meson.build"
     if not build.is_file():
         pytest.skip("not a checkout")
-    assert re.findall(r"'([^']*\.pxd)'", build.read_text(encoding="utf-8")) == ["cython_amofa.pxd"]
+    assert re.findall(r"'([^']*\.pxd)'", build.read_text(encoding="utf-8")) == ["amofa/cython_amofa.pxd"]
 
 
 # ---- a mixture -------------------------------------------------------------------------------------------------------

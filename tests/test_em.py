@@ -11,11 +11,11 @@ import pytest
 import reference
 from reference import random_mixture, random_rows, relative_error
 
-from amofa import clock
+from amofa._data.row_chunks import Samples
+from amofa._em.standard import Settings, expectation_maximization
+from amofa._parameters import Component, Parameters
+from amofa._search import clock
 from amofa.criterion import CRITERIA, Penalty
-from amofa.em import Settings, expectation_maximization
-from amofa.parameters import Component, Parameters
-from amofa.samples import Samples
 
 ENDLESS = 1e-300  # a tolerance that no change is below
 

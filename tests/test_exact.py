@@ -11,9 +11,9 @@ import reference
 from exact_helpers import KINDS, rough_start, tied
 from reference import random_mixture, random_rows, relative_error
 
-from amofa._exact import ExactIteration
-from amofa.analyser import NOISE
-from amofa.parameters import Evaluator
+from amofa._em.factor_analysis import NOISE
+from amofa._kernels._exact import ExactIteration
+from amofa._parameters import Evaluator
 
 TOLERANCE = 1e-12
 

@@ -11,13 +11,13 @@ import reference
 from exact_helpers import KINDS, rough_start, tied
 from reference import random_mixture, random_rows, relative_error
 
-from amofa._analyser import Solver
-from amofa._exact import ExactIteration
-from amofa.analyser import FactorChoice, Prior
+from amofa._data.row_chunks import Samples
+from amofa._em.factor_analysis import FactorChoice, Prior
+from amofa._em.profile_likelihood import Problem, exact_em
+from amofa._kernels._analyser import Solver
+from amofa._kernels._exact import ExactIteration
+from amofa._parameters import Component, Evaluator, Parameters
 from amofa.criterion import CRITERIA, Counted, Evidence, message_length
-from amofa.exact_em import Problem, exact_em
-from amofa.parameters import Component, Evaluator, Parameters
-from amofa.samples import Samples
 
 
 def a_problem(d, n, noise="component", *, prior_count=4.0, tol=1e-5, pricing=None, annihilates=True, **limits):

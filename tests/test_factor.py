@@ -7,9 +7,9 @@ import pytest
 import reference
 from reference import random_mixture, random_rows, relative_error
 
-from amofa import _factor, _statistics
-from amofa._em import Iteration
-from amofa.parameters import Evaluator, Statistics
+from amofa._kernels import _factor, _statistics
+from amofa._kernels._em import Iteration
+from amofa._parameters import Evaluator, Statistics
 
 TOLERANCE = 1e-12
 

@@ -11,8 +11,8 @@ import pytest
 from reference import random_mixture
 
 import amofa
-from amofa.door import check_incomplete_table, check_table
-from amofa.frames import check_same_names, column_names, column_positions, column_without_numbers, to_array
+from amofa._data.checks import check_incomplete_table, check_table
+from amofa._data.dataframes import check_same_names, column_names, column_positions, column_without_numbers, to_array
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 NAN = np.nan

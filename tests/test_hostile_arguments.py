@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa.arguments import random_generator
-from amofa.door import check_table, check_weights
+from amofa._data.arguments import random_generator
+from amofa._data.checks import check_table, check_weights
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from cython_calls import Functions
 from fuzz_kernels import NAMES, Problem, calls
 from reference import random_mixture
 
-from amofa import _analyser, _em, _exact, _factor, _kurtosis, _posterior, _statistics, _variational, cython_amofa
+from amofa import cython_amofa
+from amofa._kernels import _analyser, _em, _exact, _factor, _kurtosis, _posterior, _statistics, _variational
 
 BAD_ARGUMENT = -1
 

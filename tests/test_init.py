@@ -8,12 +8,12 @@ import pytest
 from fit_helpers import check_model
 
 import amofa
-from amofa.coordinates import Standardized
-from amofa.initial import _with_most_factors, check_init
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Standardized
+from amofa._parameters import Component, Parameters
+from amofa._search.init import _with_most_factors, check_init
+from amofa._search.paper_moves import with_tied_noise, without_idle
 from amofa.metrics import normalized_information_distance
-from amofa.moves import with_tied_noise, without_idle
-from amofa.parameters import Component, Parameters
-from amofa.samples import Samples
 
 SEARCHES = ["thorough", "paper"]
 Mixture = amofa.MixtureOfFactorAnalyzers

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from amofa import io
-from amofa.archive import arrays_to_bytes
+from amofa._data.npz import arrays_to_bytes
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 NOT_A_MODEL = r"m\.npz is not a model file of amofa, or is damaged \({}\)"

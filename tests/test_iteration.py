@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from reference import random_mixture, random_rows
 
-from amofa import _factor, _statistics
-from amofa._em import Iteration
-from amofa.parameters import Evaluator, Statistics
+from amofa._kernels import _factor, _statistics
+from amofa._kernels._em import Iteration
+from amofa._parameters import Evaluator, Statistics
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 import reference
 from reference import random_mixture, random_rows, relative_error
 
-from amofa import _kurtosis
-from amofa.parameters import Evaluator
-from amofa.samples import Samples
+from amofa._data.row_chunks import Samples
+from amofa._kernels import _kurtosis
+from amofa._parameters import Evaluator
 
 TOLERANCE = 1e-12
 SHAPES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reference import random_mixture
 
-from amofa.limits import Limits
+from amofa._search.constraints import Limits
 
 
 @pytest.mark.parametrize(

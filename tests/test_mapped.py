@@ -13,8 +13,8 @@ import pytest
 from processes import run_python
 
 import amofa
-from amofa import _rows
-from amofa.mapped import MappedFile, in_memory, take
+from amofa._data.mapped import MappedFile, in_memory, take
+from amofa._kernels import _rows
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot become shorter here")
 
@@ -128,7 +128,9 @@ import faulthandler, mmap, os, signal, sys, threading, time
 import numpy as np
 from threadpoolctl import threadpool_info
 import amofa
-from amofa import repeats, samples, threads
+from amofa import threads
+from amofa._data import deduplicate as repeats
+from amofa._data import row_chunks as samples
 
 # Else so small tables would be read once, and kept in memory.
 repeats._MOST_VALUES = samples._CACHE_VALUES = 1000

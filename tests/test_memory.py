@@ -9,7 +9,8 @@ import pytest
 from processes import run_python
 
 import amofa
-from amofa import blas_memory, threads
+from amofa import threads
+from amofa._parallel import blas_memory
 from amofa.threads import in_order, single_blas_thread, use_threads
 
 # Each call in processes of their own, with more and more memory beyond what there is before it.

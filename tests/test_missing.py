@@ -20,8 +20,8 @@ from scipy.special import logsumexp
 from scipy.stats import chi2, ks_2samp
 
 import amofa
-from amofa import conditional
-from amofa.conditional import conditional_moments
+from amofa._model import missing_data as conditional
+from amofa._model.missing_data import conditional_moments
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import use_threads
 

@@ -10,9 +10,9 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
 
+from amofa._data.row_chunks import _CACHE_VALUES
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.samples import _CACHE_VALUES
 
 # K, d, factors of each component, rows.
 SHAPES = [

@@ -10,9 +10,10 @@ import pytest
 import reference
 from reference import random_mixture, random_rows, relative_error
 
-from amofa.criterion import CRITERIA
-from amofa.em import Settings, expectation_maximization
-from amofa.moves import (
+from amofa._data.row_chunks import Samples
+from amofa._em.standard import Settings, expectation_maximization
+from amofa._parameters import Component, Parameters
+from amofa._search.paper_moves import (
     add_factor,
     covariance_misfit,
     first_mixture,
@@ -22,8 +23,7 @@ from amofa.moves import (
     split,
     variances,
 )
-from amofa.parameters import Component, Parameters
-from amofa.samples import Samples
+from amofa.criterion import CRITERIA
 
 
 def settings(d, *, max_iter=100, annihilates=False, criterion="mml"):

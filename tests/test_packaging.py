@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -19,76 +20,26 @@ import pytest
 import amofa
 
 ROOT = Path(__file__).parents[1]
-# From the ground up. At import a module may use those of lower floors only: never its own floor, never a higher one.
-# A name that is not here yet is a new module: give it a place, and a line in CONTRIBUTING.md.
-FLOORS = (
-    (
-        "_rows",
-        "_scope",
-        "_shared",
-        "_posterior",
-        "_statistics",
-        "_kurtosis",
-        "_factor",
-        "_newton",
-        "_em",
-        "_analyser",
-        "_exact",
-        "_variational",
-        "cython_amofa",
-        "_version",
-        "blas_memory",
-        "warnings",
-        "archive",
-        "records",
-        "criterion",
-        "frames",
-        "history",
-        "table_columns",
-    ),
-    ("mapped", "parameters", "table_text", "threads"),
-    (
-        "analyser",
-        "arguments",
-        "clock",
-        "baselines._gaussian",
-        "door",
-        "handle",
-        "journal",
-        "limits",
-        "metrics",
-        "repeats",
-        "samples",
-        "summary",
-        "validation",
-    ),
-    ("conditional", "frozen", "options"),
-    (
-        "baselines._componentwise",
-        "baselines._partitions",
-        "baselines._variational",
-        "coordinates",
-        "em",
-        "mixture",
-        "progress",
-        "results",
-        "panel",
-        "tables",
-    ),
-    ("baselines.gaussian_per_class", "baselines.ulfmm", "exact_em", "io", "moves", "pooling", "starts", "watch"),
-    ("baselines._births", "baselines.imofa", "baselines.mfa", "initial", "merges", "plot._axes", "search"),
-    ("baselines.vbmofa", "checkpoint", "plot._plane", "thorough"),
-    ("fitting", "plot._rows"),
-    ("baselines", "classes", "plot._search", "sklearn._options"),
-    ("__init__", "demo", "plot._structure", "sklearn._classifier", "sklearn._mixture", "sklearn._regressor"),
-    ("plot", "sklearn"),
-    ("cli._files", "cli._options", "cli._output"),
-    ("cli._models", "cli._pictures", "cli._rows"),
-    ("cli._main",),
+# From the ground up; a module may import those of lower layers, and of its own package if it has one.
+LAYERS = (
+    ("_typing", "_version", "criterion", "history", "warnings"),
+    ("_kernels", "cython_amofa"),
+    ("_parameters", "_parallel"),
+    ("handle", "metrics", "threads"),
+    ("_data",),
+    ("_em",),
+    ("_model",),
+    ("plot",),
+    ("mixture",),
+    ("io", "pooling"),
+    ("_search",),
+    ("fitting",),
+    ("baselines", "classes", "demo", "sklearn"),
+    ("__init__",),
     ("cli",),
     ("__main__",),
 )
-FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 MODULES = ["__init__", *sorted(m.name.removeprefix("amofa.") for m in pkgutil.walk_packages(amofa.__path__, "amofa."))]
 EXTENSION_SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
@@ -99,28 +50,27 @@ def origin(name):
     return Path(spec.origin)
 
 
-def imported_at_import(tree):
-    """Names of the package's own modules that a module's top level imports; "__init__" for the package itself."""
-    for node in (inner for outer in tree.body for inner in _outside_functions(outer)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                package, _, name = alias.name.partition(".")
-                if package == "amofa":
-                    yield name or "__init__"
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative import"
-            package, _, name = (node.module or "").partition(".")
-            if package == "amofa":
-                inner = [f"{name}.{a.name}" if name else a.name for a in node.names]
-                yield from [i if i in FLOOR else name or "__init__" for i in inner]
+def package(name):
+    """The part of a module's name that has a layer."""
+    return name.partition(".")[0]
 
 
-def _outside_functions(node):
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+def imported(tree):
+    """Names of the package's own modules that a module imports, inside functions too, but not for types alone."""
+    for node in tree.body if isinstance(tree, ast.Module) else [tree]:
+        yield from _imported_by(node)
+
+
+def _imported_by(node):
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return
-    yield node
+    if isinstance(node, ast.Import):
+        yield from (a.name.partition(".")[2] or "__init__" for a in node.names if package(a.name) == "amofa")
+    elif isinstance(node, ast.ImportFrom) and package(node.module or "") == "amofa":
+        name = node.module.partition(".")[2]
+        yield from ([name] if name else [a.name for a in node.names])
     for child in ast.iter_child_nodes(node):
-        yield from _outside_functions(child)
+        yield from _imported_by(child)
 
 
 # ---- what is installed -----------------------------------------------------------------------------------------------
@@ -160,13 +110,30 @@ def test_compiled_modules_do_not_tell_where_they_were_built():
 # ---- imports ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_go_down(name):
-    assert name in FLOOR, f"give {name} a place in FLOORS"
-    if origin(name).suffix != ".py":
-        return
-    for lower in imported_at_import(ast.parse(origin(name).read_text(encoding="utf-8"))):
-        assert FLOOR[lower] < FLOOR[name], f"{name} imports {lower}"
+def python_modules():
+    """The package's modules that are written in Python, each with its syntax tree."""
+    for name in MODULES:
+        if origin(name).suffix == ".py":
+            yield name, ast.parse(origin(name).read_text(encoding="utf-8"))
+
+
+def test_imports_go_down():
+    wrong = []
+    for name, tree in python_modules():
+        assert package(name) in LAYER, f"give {package(name)} a layer"
+        for other in imported(tree):
+            own_package = package(other) == package(name) != name
+            if not own_package and LAYER[package(other)] >= LAYER[package(name)]:
+                wrong.append(f"{name} imports {other}")
+    assert wrong == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    known = set(MODULES)
+    graph = {}
+    for name, tree in python_modules():
+        graph[name] = {other for other in imported(tree) if other in known and other != name}
+    list(graphlib.TopologicalSorter(graph).static_order())
 
 
 def test_import_loads_no_optional_package(tmp_path):
@@ -194,18 +161,13 @@ def listed(meson_build):
 
 def test_build_installs_every_python_file():
     names = listed("amofa/meson.build")
-    wanted = {p.name for p in (ROOT / "amofa").iterdir() if p.suffix in (".py", ".pyi", ".typed")}
-    assert wanted - names == set()
-    assert {name for name in names if name.endswith((".py", ".pyi"))} - wanted == {"_version.py"}
-
-
-@pytest.mark.parametrize("folder", ["baselines", "cli", "plot", "sklearn"])
-def test_build_installs_every_python_file_of_a_folder(folder):
-    names = listed(f"amofa/{folder}/meson.build")
-    wanted = {p.name for p in (ROOT / "amofa" / folder).glob("*.py")}
-    assert {name for name in names if name.endswith(".py")} == wanted
+    folders = {p.name if p != ROOT / "amofa" else "." for p in (ROOT / "amofa").glob("**") if list(p.glob("*.py"))}
+    files = {p.name for p in (ROOT / "amofa").glob("**/*.py")} | {"py.typed"}
+    generated = {"_version.py.in", "_version.py"}
+    assert {n for n in names if n.endswith((".py", ".typed", ".in"))} - generated == files - generated
+    assert folders <= names
 
 
 def test_build_compiles_every_cython_file():
     names = listed("src/meson.build")
-    assert {p.stem for p in (ROOT / "src").glob("*.pyx")} - names == set()
+    assert {p.stem for p in (ROOT / "src").glob("**/*.pyx")} - names == set()

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import log_error, random_mixture, random_rows, relative_error
 
-from amofa import _posterior
-from amofa.parameters import Component, Evaluator, Parameters
+from amofa._kernels import _posterior
+from amofa._parameters import Component, Evaluator, Parameters
 
 TOLERANCE = 1e-12
 

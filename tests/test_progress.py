@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import amofa
+from amofa._search.progress import _Search, progress_line, progress_of_fits
 from amofa.cli import main
 from amofa.history import Step
-from amofa.progress import _Search, progress_line, progress_of_fits
 
 pytest.importorskip("rich")
 pty = pytest.importorskip("pty")

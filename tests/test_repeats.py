@@ -7,8 +7,8 @@ import pytest
 from datasets import factor_analysers, gaussians
 
 import amofa
-from amofa import repeats
-from amofa.repeats import merge_repeats
+from amofa._data import deduplicate as repeats
+from amofa._data.deduplicate import merge_repeats
 
 pytestmark = pytest.mark.filterwarnings("ignore::amofa.AmofaWarning")
 

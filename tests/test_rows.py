@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from amofa import _rows
+from amofa._kernels import _rows
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -8,11 +8,11 @@ import reference
 import scipy.sparse
 from reference import random_mixture, random_rows, relative_error
 
-from amofa import _statistics
-from amofa import samples as samples_module
-from amofa.door import check_table, check_weights
-from amofa.parameters import Evaluator, Statistics
-from amofa.samples import Samples
+from amofa._data import row_chunks as samples_module
+from amofa._data.checks import check_table, check_weights
+from amofa._data.row_chunks import Samples
+from amofa._kernels import _statistics
+from amofa._parameters import Evaluator, Statistics
 
 # ---- tables that are refused -----------------------------------------------------------------------------------------
 

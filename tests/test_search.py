@@ -10,13 +10,13 @@ import pytest
 import reference
 
 import amofa
-from amofa.coordinates import Coordinates
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Coordinates
+from amofa._em.standard import Settings, expectation_maximization
+from amofa._parameters import Component, Parameters
+from amofa._search.monitor import Watch
+from amofa._search.paper import Limits, paper_search, ranked
 from amofa.criterion import CRITERIA
-from amofa.em import Settings, expectation_maximization
-from amofa.parameters import Component, Parameters
-from amofa.samples import Samples
-from amofa.search import Limits, paper_search, ranked
-from amofa.watch import Watch
 
 TOL = 1e-5
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from reference import log_error, random_mixture, random_rows, relative_error
 
-from amofa import _posterior, _statistics
-from amofa.parameters import Evaluator, Parameters, Statistics
+from amofa._kernels import _posterior, _statistics
+from amofa._parameters import Evaluator, Parameters, Statistics
 
 EPS = np.finfo(np.float64).eps
 # Where the kernel's exponential turns to 0, e^-708, with a little room.

@@ -16,7 +16,7 @@ from solver_helpers import (
     solved,
 )
 
-from amofa._analyser import Solver
+from amofa._kernels._analyser import Solver
 
 # Columns, rows of each panel, factors of each panel. More columns than are whitened at a time; more rows than columns.
 PANELS = [

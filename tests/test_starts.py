@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from amofa._analyser import Solver
-from amofa.analyser import Covariance, FactorChoice, Prior
+from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
+from amofa._kernels._analyser import Solver
+from amofa._search.splits import _cut_gains, _inner_half, layers, parts, split_masks
 from amofa.criterion import Evidence
-from amofa.starts import _cut_gains, _inner_half, layers, parts, split_masks
 
 FLOOR = 1e-4
 

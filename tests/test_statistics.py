@@ -7,8 +7,8 @@ import pytest
 import reference
 from reference import random_mixture, random_rows, relative_error
 
-from amofa import _statistics
-from amofa.parameters import Evaluator, Statistics
+from amofa._kernels import _statistics
+from amofa._parameters import Evaluator, Statistics
 
 TOLERANCE = 1e-12
 

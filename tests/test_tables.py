@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from amofa.tables import read_table, write_table
+from amofa.cli.tables import read_table, write_table
 
 ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
 

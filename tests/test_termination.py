@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa import thorough
+from amofa._search import default as thorough
 
 # What a round of the thorough search looks at, at most: all splits that pay at once, some alone, and some merges.
 LOOKED_AT = 1 + 2 * thorough._MOST_TRIALS

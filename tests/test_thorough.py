@@ -368,7 +368,7 @@ def test_splits_that_start_from_some_of_the_rows_find_the_same(rng, monkeypatch,
     X[:, 1] += 2 * rng.normal(size=6000) * (np.arange(6000) < 2000)
     weights = rng.uniform(0.5, 1.5, 6000) if weighted else None
     whole = amofa.fit(X, sample_weight=weights)
-    monkeypatch.setattr(amofa.samples, "_HELD_ROWS", 600)
+    monkeypatch.setattr(amofa._data.row_chunks, "_HELD_ROWS", 600)
     thinned = amofa.fit(X, sample_weight=weights)
     assert whole.n_components == thinned.n_components == 3
     np.testing.assert_array_equal(thinned.n_factors, whole.n_factors)

@@ -17,11 +17,12 @@ import threadpoolctl
 from reference import random_mixture, random_rows
 
 import amofa
-from amofa import _factor, threads
-from amofa._em import Iteration
-from amofa._exact import ExactIteration
-from amofa.parameters import Evaluator, Statistics
-from amofa.samples import Samples
+from amofa import threads
+from amofa._data.row_chunks import Samples
+from amofa._kernels import _factor
+from amofa._kernels._em import Iteration
+from amofa._kernels._exact import ExactIteration
+from amofa._parameters import Evaluator, Statistics
 from amofa.threads import in_order, single_blas_thread, use_threads
 
 

@@ -15,9 +15,9 @@ import pytest
 
 import amofa
 from amofa import fitting
-from amofa.clock import OutOfTime, check_time
+from amofa._data.row_chunks import Samples
+from amofa._search.clock import OutOfTime, check_time
 from amofa.history import Step
-from amofa.samples import Samples
 from amofa.threads import in_order, use_threads
 
 SEARCHES = ["thorough", "paper"]
@@ -105,7 +105,7 @@ def test_an_interrupt_before_the_first_model_is_what_it_is(x, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amofa.thorough.exact_em", interrupted)
+    monkeypatch.setattr("amofa._search.default.exact_em", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         amofa.fit(x, on_interrupt="return")
     assert not isinstance(caught.value, amofa.FitInterrupted)

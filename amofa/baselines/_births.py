@@ -6,8 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from amofa import _posterior
-from amofa._exact import ExactIteration
+from amofa._data.row_chunks import Moments, Samples
+from amofa._kernels import _posterior
+from amofa._kernels._exact import ExactIteration
+from amofa._parameters import Evaluator, FloatArray, Parameters
+from amofa._search.constraints import REFINEMENT
 from amofa.baselines._variational import (
     Posterior,
     bound_of_moments,
@@ -20,9 +23,6 @@ from amofa.baselines._variational import (
     switched_off,
     update,
 )
-from amofa.limits import REFINEMENT
-from amofa.parameters import Evaluator, FloatArray, Parameters
-from amofa.samples import Moments, Samples
 
 # A component dies when it is left with less than one row.
 _LEAST_ROWS = 1.0

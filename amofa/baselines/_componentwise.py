@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from amofa._data.row_chunks import Samples
+from amofa._parameters import FloatArray, Parameters
 from amofa.baselines._gaussian import covariance_parameters, gaussian_components
 from amofa.criterion import Penalty, gaussian_message_length
-from amofa.parameters import FloatArray, Parameters
-from amofa.samples import Samples
 
 # Covariances start at this share of the columns' variances.
 _FIRST_VARIANCE = 0.1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from amofa.parameters import Component, FloatArray
+from amofa._parameters import Component, FloatArray
 
 COVARIANCES = ("full", "diag", "spherical")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa.parameters import Component, FloatArray, Parameters
-from amofa.samples import Samples
+from amofa._data.row_chunks import Samples
+from amofa._parameters import Component, FloatArray, Parameters
 
 Generator = np.random.Generator | np.random.RandomState
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from amofa import _variational
-from amofa.parameters import FloatArray, Parameters
-from amofa.samples import Moments
+from amofa._data.row_chunks import Moments
+from amofa._kernels import _variational
+from amofa._parameters import FloatArray, Parameters
 
 # Priors as in Ghahramani & Beal's own program, in columns of unit variance: Dirichlet(ALPHA / K) over the weights, and
 # Gamma(SHAPE, RATE) over the precision of each column of loadings.

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from amofa.arguments import check_choice, check_not_negative
+from amofa._data.arguments import check_choice, check_not_negative
+from amofa._data.checks import check_table, check_weights, counted_rows
+from amofa._data.mapped import in_memory
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Coordinates, Standardized
+from amofa._model.finalize import make_report, warn_of_constant_columns, with_canonical_factors
+from amofa._parameters import Component, FloatArray, Parameters
 from amofa.baselines._gaussian import COVARIANCES, covariance_parameters, gaussian_components, mixture_parameters
-from amofa.coordinates import Coordinates, Standardized
 from amofa.criterion import gaussian_message_length
-from amofa.door import check_table, check_weights, counted_rows
 from amofa.history import Step
-from amofa.mapped import in_memory
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import Component, FloatArray, Parameters
-from amofa.results import make_report, warn_of_constant_columns, with_canonical_factors
-from amofa.samples import Samples
 from amofa.threads import single_blas_thread
 
 

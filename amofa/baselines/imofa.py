@@ -9,32 +9,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa.analyser import principal_axes
-from amofa.arguments import (
+from amofa._data.arguments import (
     RandomState,
     check_noise_floor,
     check_positive,
     check_whole_number,
     random_generator,
 )
-from amofa.coordinates import Standardized, floor_variances
-from amofa.criterion import Penalty, n_parameters
-from amofa.door import check_table
-from amofa.em import Fit, Settings, expectation_maximization
-from amofa.history import Step
-from amofa.limits import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
-from amofa.mapped import take
-from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.moves import add_factor, covariance_misfit, first_mixture
-from amofa.parameters import Component, Evaluator, FloatArray, Parameters
-from amofa.results import (
+from amofa._data.checks import check_table
+from amofa._data.mapped import take
+from amofa._data.row_chunks import Moments, Samples
+from amofa._data.standardize import Standardized, floor_variances
+from amofa._em.factor_analysis import principal_axes
+from amofa._em.standard import Fit, Settings, expectation_maximization
+from amofa._model.finalize import (
     in_canonical_order,
     make_report,
     make_step,
     warn_of_constant_columns,
     with_canonical_factors,
 )
-from amofa.samples import Moments, Samples
+from amofa._parameters import Component, Evaluator, FloatArray, Parameters
+from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
+from amofa._search.paper_moves import add_factor, covariance_misfit, first_mixture
+from amofa.criterion import Penalty, n_parameters
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
 
 

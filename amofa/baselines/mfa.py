@@ -10,9 +10,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa._analyser import Solver
-from amofa.analyser import NOISE, FactorChoice, Prior
-from amofa.arguments import (
+from amofa._data.arguments import (
     RandomState,
     check_choice,
     check_factor_sequence,
@@ -21,17 +19,14 @@ from amofa.arguments import (
     check_whole_number,
     random_generator,
 )
-from amofa.baselines._partitions import Generator, draw_seeds, k_means, nearest_centers, partition_moments
-from amofa.coordinates import Standardized, floor_variances
-from amofa.criterion import Likelihood, n_parameters
-from amofa.door import check_table, check_weights
-from amofa.em import Fit
-from amofa.exact_em import Problem, Solution, exact_em
-from amofa.history import Step
-from amofa.limits import REFINEMENT
-from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import Component, FloatArray, Parameters
-from amofa.results import (
+from amofa._data.checks import check_table, check_weights
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Standardized, floor_variances
+from amofa._em.factor_analysis import NOISE, FactorChoice, Prior
+from amofa._em.profile_likelihood import Problem, Solution, exact_em
+from amofa._em.standard import Fit
+from amofa._kernels._analyser import Solver
+from amofa._model.finalize import (
     in_canonical_order,
     make_report,
     make_step,
@@ -40,7 +35,12 @@ from amofa.results import (
     warn_of_shortfall,
     with_canonical_factors,
 )
-from amofa.samples import Samples
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa._search.constraints import REFINEMENT
+from amofa.baselines._partitions import Generator, draw_seeds, k_means, nearest_centers, partition_moments
+from amofa.criterion import Likelihood, n_parameters
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
 
 # The best start is refined to this share of the tolerance.

@@ -7,23 +7,23 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa.arguments import RandomState, check_choice, check_positive, check_whole_number, random_generator
-from amofa.baselines._componentwise import ComponentwiseEM, Converged
-from amofa.baselines._gaussian import COVARIANCES, mixture_parameters
-from amofa.coordinates import Standardized, floor_variances
-from amofa.criterion import gaussian_message_length
-from amofa.door import check_table, check_weights
-from amofa.history import Step
-from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import Component, FloatArray, Parameters
-from amofa.results import (
+from amofa._data.arguments import RandomState, check_choice, check_positive, check_whole_number, random_generator
+from amofa._data.checks import check_table, check_weights
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Standardized, floor_variances
+from amofa._model.finalize import (
     in_canonical_order,
     make_report,
     warn_of_constant_columns,
     warn_of_no_convergence,
     with_canonical_factors,
 )
-from amofa.samples import Samples
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa.baselines._componentwise import ComponentwiseEM, Converged
+from amofa.baselines._gaussian import COVARIANCES, mixture_parameters
+from amofa.criterion import gaussian_message_length
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
 
 

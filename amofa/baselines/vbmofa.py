@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa.arguments import (
+from amofa._data.arguments import (
     RandomState,
     check_choice,
     check_noise_floor,
@@ -15,16 +15,10 @@ from amofa.arguments import (
     check_whole_number,
     random_generator,
 )
-from amofa.baselines._births import Search, Settings, Trial
-from amofa.baselines._variational import Posterior
-from amofa.coordinates import Standardized, floor_variances
-from amofa.criterion import n_parameters
-from amofa.door import check_table, check_weights
-from amofa.history import Step
-from amofa.limits import REFINEMENT
-from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import Component, Evaluator, Parameters, Statistics
-from amofa.results import (
+from amofa._data.checks import check_table, check_weights
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Standardized, floor_variances
+from amofa._model.finalize import (
     in_canonical_order,
     make_report,
     make_step,
@@ -32,7 +26,13 @@ from amofa.results import (
     warn_of_no_convergence,
     with_canonical_factors,
 )
-from amofa.samples import Samples
+from amofa._parameters import Component, Evaluator, Parameters, Statistics
+from amofa._search.constraints import REFINEMENT
+from amofa.baselines._births import Search, Settings, Trial
+from amofa.baselines._variational import Posterior
+from amofa.criterion import n_parameters
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
 
 

@@ -10,10 +10,10 @@ from typing import Any, TextIO
 
 from numpy.typing import NDArray
 
+from amofa._parameters import FloatArray
+from amofa.cli.table_text import STANDARD_STREAM
+from amofa.cli.tables import Table, read_table
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
-from amofa.table_text import STANDARD_STREAM
-from amofa.tables import Table, read_table
 
 # Arguments that name files which are read.
 _INPUTS = ("file", "model", "init", "train", "test")

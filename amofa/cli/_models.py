@@ -8,6 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from amofa import demo
+from amofa._data.dataframes import check_same_names
+from amofa._search.monitor import FitInterrupted
+from amofa._search.options import EVIDENCE, NOISES, SEARCHES
+from amofa._search.progress import can_be_shown
 from amofa.cli._files import check_file_target, free_name, named_columns, read, table_target
 from amofa.cli._options import (
     Command,
@@ -21,14 +25,10 @@ from amofa.cli._options import (
     seed,
 )
 from amofa.cli._output import Interrupted, description, say, say_json
+from amofa.cli.tables import write_table
 from amofa.criterion import CRITERIA
 from amofa.fitting import fit
-from amofa.frames import check_same_names
 from amofa.io import load
-from amofa.options import EVIDENCE, NOISES, SEARCHES
-from amofa.progress import can_be_shown
-from amofa.tables import write_table
-from amofa.watch import FitInterrupted
 
 # Arguments of fit() that are options: parser, placeholder and help.
 _FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {

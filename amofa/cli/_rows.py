@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._model.summary import aligned
+from amofa._parameters import FloatArray
+from amofa._search.progress import can_be_shown, progress_of_fits
 from amofa.classes import ClassMixtures, fit_classes
 from amofa.cli._files import named_columns, read, read_for, table_target
 from amofa.cli._options import (
@@ -24,13 +27,10 @@ from amofa.cli._options import (
     seed,
 )
 from amofa.cli._output import say, say_json
+from amofa.cli.table_text import suffix
+from amofa.cli.tables import Table, write_table
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
-from amofa.progress import can_be_shown, progress_of_fits
-from amofa.summary import aligned
-from amofa.table_text import suffix
-from amofa.tables import Table, write_table
 
 # What `amofa score` says, by name in its JSON object.
 _SCORES = {

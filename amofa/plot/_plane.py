@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from amofa.frames import column_positions
+from amofa._data.dataframes import column_positions
+from amofa._parameters import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
 
 # Of more columns the plane is looked for in the span of means and loadings, without (d, d) arrays.
 _WIDE = 1000

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa.arguments import check_whole_number
-from amofa.door import check_incomplete_table
-from amofa.frames import check_same_names, column_names, column_positions
-from amofa.mapped import in_memory, take
+from amofa._data.arguments import check_whole_number
+from amofa._data.checks import check_incomplete_table
+from amofa._data.dataframes import check_same_names, column_names, column_positions
+from amofa._data.mapped import in_memory, take
+from amofa._model.summary import counted
+from amofa._parameters import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
 from amofa.plot._axes import (
     Color,
     axes_for,
@@ -26,7 +27,6 @@ from amofa.plot._axes import (
     plain_text,
 )
 from amofa.plot._plane import View, check_model, feature_names, make_view
-from amofa.summary import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amofa._search.monitor import LiveStep
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.plot._axes import axes_for, legend_above, pyplot, shortened, whole_ticks
 from amofa.plot._rows import clusters
-from amofa.watch import LiveStep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

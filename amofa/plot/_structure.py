@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa.arguments import check_whole_number
+from amofa._data.arguments import check_whole_number
+from amofa._parameters import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.parameters import FloatArray
 from amofa.plot._axes import axes_for, plain_text
 from amofa.plot._plane import check_model, feature_names
 from amofa.plot._rows import clusters, density

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from amofa.arguments import RandomState
+from amofa._data.arguments import RandomState
+from amofa._parameters import FloatArray
 from amofa.fitting import fit
-from amofa.parameters import FloatArray
 from amofa.sklearn._options import FLOATS, FitOptions, checked_rows, named_or_checked, unmapped
 
 

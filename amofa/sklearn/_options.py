@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amofa.door import check_table
-from amofa.mapped import in_memory
+from amofa._data.checks import check_table
+from amofa._data.mapped import in_memory
+from amofa._search.monitor import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.watch import Callback, OnIteration
 
 # What is computed is float64; what was float32 comes back as float32.
 FLOATS = (np.float64, np.float32)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from amofa.conditional import conditional_moments
+from amofa._data.dataframes import column_names
+from amofa._model.missing_data import conditional_moments
 from amofa.fitting import fit
-from amofa.frames import column_names
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.sklearn._options import FLOATS, FitOptions, NamedTable, checked_rows, unmapped
 

@@ -11,7 +11,7 @@ from cli_helpers import process, strict_json, write
 
 import amofa
 from amofa import cli
-from amofa.watch import Watch
+from amofa._search.monitor import Watch
 
 COMMANDS = ("demo", "fit", "describe", "sample", "predict", "score", "impute", "classify", "plot")
 

@@ -11,7 +11,7 @@ from reference import exact_log_joint
 from scipy import stats
 
 import amofa
-from amofa.parameters import Component
+from amofa._parameters import Component
 
 
 def model_of(components):

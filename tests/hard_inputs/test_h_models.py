@@ -201,10 +201,10 @@ def test_86_wheels_for_every_python_that_is_supported():
 
 def test_87_the_integer_of_blas_is_that_of_scipy(rng):
     """Every argument of BLAS has the type that the build asked SciPy for; results on this SciPy are right."""
-    wrappers = re.sub(r"#.*", "", (ROOT / "amofa/_blas.pxd").read_text(encoding="utf-8"))
+    wrappers = re.sub(r"#.*", "", (ROOT / "src/amofa/_kernels/_blas.pxd").read_text(encoding="utf-8"))
     assert 'include "_blas_int.pxi"' in wrappers
     assert re.findall(r"\b(?:int|long|int64_t|Py_ssize_t) ?\*", wrappers) == []
-    for source in (ROOT / "src").glob("*.pyx"):
+    for source in (ROOT / "src").glob("**/*.pyx"):
         text = source.read_text(encoding="utf-8")
         assert not re.search(r"^from scipy\.linalg\.cython_(blas|lapack) cimport", text, re.MULTILINE), source
     parameters = random_mixture(rng, 2, 60, 20)

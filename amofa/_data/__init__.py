@@ -1,0 +1,1 @@
+"""Rows: checked, standardized, without repeats, and in chunks for the kernels."""

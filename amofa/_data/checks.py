@@ -1,0 +1,200 @@
+"""The door for data: checks of tables and row weights, each with one error that says what to do."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amofa._data.dataframes import column_without_numbers, to_array
+from amofa._data.mapped import in_memory, take
+from amofa._parameters import FloatArray
+
+# Cells are looked at so many at a time (1 MB as float64).
+_BLOCK_VALUES = 1 << 17
+# Sums of weights in these bounds have products with squares of all values that columns may have.
+_LEAST_TOTAL, _MOST_TOTAL = 1e-100, 1e100
+# Rows of a smaller share of the largest weight add nothing to second moments, which leave them out (`amofa._em.gram`).
+_LEAST_SHARE = 1e-14
+
+
+def check_table(
+    X: ArrayLike,
+    *,
+    name: str = "X",
+    n_features: int | None = None,
+    remedy: str = "drop such rows or fill in values",
+) -> NDArray[Any]:
+    """Check that X is a finite, real, two-dimensional table; copies no array but one of objects.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Any real dtype and memory layout; frames, see `amofa._data.dataframes`.
+    name : str
+        What error messages call it.
+    n_features : int, optional
+        The number of columns that it must have.
+    remedy : str
+        What to do about values that are not finite.
+
+    Returns
+    -------
+    (n, d) ndarray
+        X itself where it is an array already.
+
+    Raises
+    ------
+    TypeError
+        Sparse, text, object or date input.
+    ValueError
+        Complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
+    """
+    table = _as_table(X, name, n_features, remedy)
+    _check_cells(table, name, remedy)
+    return table
+
+
+def check_incomplete_table(
+    X: ArrayLike, *, name: str = "X", n_features: int | None = None
+) -> tuple[NDArray[Any], bool]:
+    """Check the same of a table in which cells may be missing, NaN.
+
+    Parameters
+    ----------
+    X, name, n_features
+        As of `check_table`.
+
+    Returns
+    -------
+    table : (n, d) ndarray
+    is_incomplete : bool
+        Whether any cell is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_table`, but not for NaN.
+    """
+    table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
+    return table, _check_cells(table, name, "put NaN where a value is missing", may_be_missing=True)
+
+
+def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
+    # Whoever has a sparse matrix has imported this; we need not, which would take time at `import amofa`.
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(X):
+        raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
+    if hasattr(X, "collect") and not hasattr(X, "__array__"):
+        raise TypeError(f"{name} is a lazy frame; pass {name}.collect()")
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked values; {remedy}")
+    try:
+        array = to_array(X)
+    except ValueError as error:
+        raise ValueError(f"{name} is no table ({error}); give all rows the same number of columns") from None
+    except TypeError as error:
+        raise _no_numbers(X, name, error) from None
+    table = _as_real(array, X, name)
+    if table.ndim != 2:
+        hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
+        raise ValueError(
+            f"{name} must have two dimensions (rows, columns), got {table.ndim}{hint if table.ndim == 1 else ''}"
+        )
+    if 0 in table.shape:
+        raise ValueError(f"{name} has shape {table.shape}; at least one row and one column are needed")
+    if n_features is not None and table.shape[1] != n_features:
+        raise ValueError(f"{name} has {table.shape[1]} columns, but the model was made for {n_features}")
+    return table
+
+
+def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
+    """The table that was made from X, objects as float64."""
+    if table.dtype.kind in "biuf":
+        return table
+    if table.dtype.kind == "c":
+        raise ValueError(f"{name} is complex; pass its real part, or real and imaginary parts as columns")
+    if table.dtype.kind != "O":
+        raise TypeError(
+            f"{name} has dtype {table.dtype}{_culprit(X, ' because of column ')}; a table of real numbers is needed: "
+            "encode or drop other columns"
+        )
+    try:
+        return table.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} holds a whole number that is too large ({error}); rescale its column") from None
+    except (TypeError, ValueError) as error:
+        raise _no_numbers(X, name, error) from None
+
+
+def _no_numbers(X: ArrayLike, name: str, error: Exception) -> TypeError:
+    where = _culprit(X, " in column ")
+    return TypeError(f"{name} holds values that are not numbers{where} ({error}); encode or drop them")
+
+
+def _culprit(X: ArrayLike, words: str) -> str:
+    """Which column of a frame has no numbers, after some words; nothing where that cannot be said."""
+    column = column_without_numbers(X)
+    return "" if column is None else f"{words}{column!r}"
+
+
+def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing: bool = False) -> bool:
+    """Whether any cell is NaN, after a check that none is infinite, nor NaN where that is not allowed."""
+    bad, first, is_incomplete = 0, None, False
+    rows = max(1, _BLOCK_VALUES // table.shape[1])
+    for start in range(0, len(table) if table.dtype.kind == "f" else 0, rows):
+        # As float64, which is what it will be read as: longer floats may have no finite value there.
+        with np.errstate(over="ignore"):
+            values = take(table, slice(start, start + rows), name=name).astype(np.float64, copy=False)
+        wrong = ~np.isfinite(values)
+        if may_be_missing and wrong.any():
+            missing = np.isnan(values)
+            is_incomplete = is_incomplete or bool(missing.any())
+            wrong &= ~missing
+        count = int(np.count_nonzero(wrong))
+        if count and first is None:
+            i, j = np.argwhere(wrong)[0]
+            first = (start + int(i), int(j))
+        bad += count
+    if first is not None:
+        raise ValueError(
+            f"{name} has {bad} value{'s' if bad > 1 else ''} that {'are' if bad > 1 else 'is'} "
+            f"{'infinite' if may_be_missing else 'NaN or infinite'}, the first in row {first[0]}, column {first[1]} "
+            f"(from 0); {remedy}"
+        )
+    return is_incomplete
+
+
+def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
+    """Check row weights: (n,) finite, not negative, not all 0, their sum from 1e-100 to 1e100.
+
+    Returns float64, with 0 for what is negligible.
+    """
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biuf":
+        raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
+    # Longer floats may be beyond the range of these, which is said below.
+    with np.errstate(over="ignore"):
+        weights = in_memory(weights, name="sample_weight").astype(np.float64)
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise ValueError(f"sample_weight must be finite and not negative, got {weights[i]} in row {i} (from 0)")
+    if not weights.any():
+        raise ValueError("sample_weight is zero in every row; at least one row must count")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not _LEAST_TOTAL <= total <= _MOST_TOTAL:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, which is out of range (1e-100 to 1e100); multiply it by a constant"
+        )
+    return np.where(weights < _LEAST_SHARE * weights.max(), 0.0, weights)
+
+
+def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
+    """Rows that count, or None for all: one of weight 0 is absent, even where its log density is minus infinity."""
+    return None if weights is None or weights.all() else np.flatnonzero(weights)

@@ -1,0 +1,412 @@
+"""Where rows come from: blocks of rows for the kernels, and the passes over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._data.mapped import MappedFile, take
+from amofa._kernels import _kurtosis, _posterior, _rows, _statistics
+from amofa._kernels._em import Iteration, IterationPart
+from amofa._kernels._exact import ExactIteration, ExactIterationPart
+from amofa._parameters import Evaluator, FloatArray, Parameters, Statistics
+from amofa.threads import OneEach, in_order
+
+# Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
+# have other widths.
+_CHUNK_VALUES = 1 << 17
+_CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
+# The chunks of a pass are worked on in at most so many parts side by side, a power of two; sums over them are merged in
+# order. A part takes about a millisecond at least, and so many times the work of its merging; beyond two parts, sums
+# of all of them together are held to so many values (64 MB).
+_MOST_PARTS = 16
+_LEAST_PART_WORK = 1 << 21
+_LEAST_PART_SHARE = 256
+_PART_SUMS_VALUES = 1 << 23
+# A table of at most this many values (8 MB) is kept, converted, from pass to pass.
+_CACHE_VALUES = 1 << 20
+_ONE_PART = [range(1)]
+# Some of the work of a search looks at rows at random, which must be held. Of more rows than this, or more values (64
+# MB), but in any case so many for each column, evenly spread ones stand for all.
+_HELD_ROWS, _HELD_VALUES, _HELD_ROWS_PER_COLUMN = 1 << 18, 1 << 23, 32
+_GOLDEN = (math.sqrt(5) - 1) / 2
+# Types whose values the kernel reads as they are; blocks of others are copied to float64.
+_LOADED = (np.dtype(np.float64), np.dtype(np.float32))
+
+Chunk = tuple[FloatArray, FloatArray | None]
+Result = TypeVar("Result")
+
+
+class PosteriorBlock(NamedTuple):
+    """What the kernels say about some successive rows."""
+
+    rows: slice | NDArray[np.intp]  # positions of these rows
+    row_weights: FloatArray | None  # (n,)
+    log_density: FloatArray  # (n,) nats
+    responsibilities: FloatArray  # (K, n)
+    scores: FloatArray  # (P, n), or (0, n) where not asked for
+
+
+class Samples:
+    """Rows of a table, brought block by block into the kernels' form: float64, features first, shifted and scaled.
+
+    Parameters
+    ----------
+    table : (n, d) ndarray
+        As checked by `check_table`; never copied whole, unless it is small.
+    weights : (n,) float64, optional
+        Row weights; 1 where not given.
+    rows : (m,) intp, optional
+        The rows that count; all where not given.
+    columns : (c,) intp, optional
+        The columns that count; all where not given.
+    center, scale : (c,) float64, optional
+        Rows are given out as (x - center) / scale.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    total_weight : float
+        Sum of the row weights.
+    log_jacobian : float
+        What to add to a log-likelihood of the scaled rows to have that of the table, nats.
+    """
+
+    def __init__(
+        self,
+        table: NDArray[Any],
+        *,
+        weights: FloatArray | None = None,
+        rows: NDArray[np.intp] | None = None,
+        columns: NDArray[np.intp] | None = None,
+        center: FloatArray | None = None,
+        scale: FloatArray | None = None,
+    ) -> None:
+        self._table, self._rows, self._columns = table, rows, columns
+        self._file = MappedFile.of(table)
+        self._center, self._scale = center, scale
+        self._weights = weights if weights is None or rows is None else weights[rows]
+        self.n_rows = len(table) if rows is None else len(rows)
+        self.n_features = table.shape[1] if columns is None else len(columns)
+        self.total_weight = float(self.n_rows if self._weights is None else self._weights.sum())
+        self.log_jacobian = 0.0 if scale is None else -self.total_weight * float(np.log(scale).sum())
+        self._all_weights = weights
+        self._origin = np.zeros(self.n_features) if center is None else center
+        self._factor = np.ones(self.n_features) if scale is None else 1.0 / scale
+        self._cache: list[Chunk] | None = None
+        self._step = _chunk_rows(self.n_rows, self.n_features)
+        self._n_chunks = -(-self.n_rows // self._step)
+        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page. It does not
+        # hold on to these rows, whose memory would then be free only when cycles are looked for.
+        self._memory = OneEach(partial(np.empty, self.n_features * self._step))
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """Row weights, (n,); None for ones."""
+        return self._weights
+
+    @property
+    def row_count(self) -> float:
+        """How many rows the weights stand for: their sum, or the number of rows where that is more."""
+        return max(self.n_rows, self.total_weight)
+
+    def subset(self, selected: NDArray[np.intp]) -> Samples:
+        """Some of these rows, by their positions among them, in the same coordinates."""
+        rows = selected if self._rows is None else self._rows[selected]
+        return Samples(
+            self._table,
+            weights=self._all_weights,
+            rows=rows,
+            columns=self._columns,
+            center=self._center,
+            scale=self._scale,
+        )
+
+    def weighted(self, selected: NDArray[np.intp], weights: FloatArray) -> Samples:
+        """Some of these rows with weights of their own, (m,)."""
+        local = self.subset(selected)
+        if self.log_jacobian:
+            local.log_jacobian = self.log_jacobian / self.total_weight * float(weights.sum())
+        local._weights, local._all_weights = weights, None
+        local.total_weight = float(weights.sum())
+        return local
+
+    def thinned(self) -> Samples:
+        """These rows, or, of a huge table, evenly spread ones with the weight of all: what may be held in memory."""
+        d = self.n_features
+        most = min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
+        if self.n_rows <= most:
+            return self
+        # One of each stretch of rows, not always at the same place: rows may have been recorded in turns.
+        places = np.arange(most)
+        selected = ((places + _GOLDEN * places % 1.0) * (self.n_rows / most)).astype(np.intp)
+        weights = np.ones(most) if self._weights is None else self._weights[selected]
+        return self.weighted(selected, weights * (self.total_weight / weights.sum()))
+
+    # -- chunks of rows --
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All rows in order, as (d, n) float64 blocks with their weights."""
+        if self._is_small:
+            return iter(self._kept())
+        return (self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks))
+
+    @property
+    def _is_small(self) -> bool:
+        return self.n_rows * self.n_features <= _CACHE_VALUES
+
+    def _kept(self) -> list[Chunk]:
+        """The chunks of a small table."""
+        if self._cache is None:
+            self._cache = [self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks)]
+        return self._cache
+
+    def _reader(self) -> Callable[[int], Chunk]:
+        """For one thread: gives chunks by number; the next overwrites the one before, where rows are not kept."""
+        if self._is_small:
+            return self._kept().__getitem__
+        memory = self._memory.get()
+        return lambda i: self._load(i, memory)
+
+    def _load(self, i: int, memory: FloatArray) -> Chunk:
+        """Read a chunk of the table into memory."""
+        start = i * self._step
+        stop = min(start + self._step, self.n_rows)
+        x = memory[: self.n_features * (stop - start)].reshape(self.n_features, stop - start)
+        block = self._block(start, stop)
+        if self._file is None:
+            _rows.load(block, self._origin, self._factor, x)
+        else:
+            self._file.check(_rows.load(block, self._origin, self._factor, x, guarded=True))
+        return x, None if self._weights is None else self._weights[start:stop]
+
+    def _block(self, start: int, stop: int) -> NDArray[Any]:
+        """Rows of the table in a form that the kernel reads; those of most tables are not copied."""
+        if self._rows is None and self._columns is None:
+            block = self._table[start:stop]
+            if _is_loaded(block):
+                return block
+        rows = slice(start, stop) if self._rows is None else self._rows[start:stop]
+        block = take(self._table, rows, self._columns)
+        return block if _is_loaded(block) else np.require(block, np.float64, ("C", "A"))
+
+    # -- parts of a pass, for several threads --
+
+    def _parts(self, n_components: int, n_factors: int, row_work: int = 0, size: int = 0) -> list[range]:
+        """Numbers of the chunks of each part of a pass. They do not depend on the number of threads.
+
+        Parameters
+        ----------
+        n_components, n_factors : int
+            The latter of all components together.
+        row_work : int
+            Multiplications for each row beyond those of the E-step.
+        size : int
+            Values of the sums that a part has of its own.
+        """
+        if self._n_chunks == 1:
+            return _ONE_PART
+        # Factors are products of columns; an exponential is worth some sixteen of these.
+        work = self.n_rows * (self.n_features * (n_factors + n_components) + 16 * n_components + row_work)
+        least, n_chunks = max(_LEAST_PART_WORK, _LEAST_PART_SHARE * size), self._n_chunks
+        most = min(n_chunks, _MOST_PARTS, work // least, max(2, _PART_SUMS_VALUES // max(1, size)))
+        n_parts = 1 << max(1, most).bit_length() - 1
+        bounds = [n_chunks * part // n_parts for part in range(n_parts + 1)]
+        return [range(*pair) for pair in pairwise(bounds)]
+
+    def _in_parts(
+        self, make_worker: Callable[[], Callable[[range], Result]], parts: Sequence[range]
+    ) -> Iterable[Result]:
+        if self._is_small:
+            # Before several threads do it.
+            self._kept()
+        return in_order(make_worker, parts)
+
+    # -- passes over the rows --
+
+    def expect(self, iteration: Iteration | ExactIteration) -> None:
+        """An E-step within an EM run, whose buffers are bound already: its sums become those of these rows."""
+        iteration.clear()
+        parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.size)
+        if len(parts) == 1:
+            # Most calls are of small tables: straight on.
+            read = self._reader()
+            for i in range(self._n_chunks):
+                iteration.accumulate(*read(i))
+            return
+
+        def make_worker() -> Callable[[range], Any]:
+            read, scratch = self._reader(), np.empty(iteration.scratch_size)
+
+            def sums_of(chunks: range) -> IterationPart | ExactIterationPart:
+                part = iteration.part()
+                for i in chunks:
+                    part.accumulate(*read(i), scratch)
+                return part
+
+            return sums_of
+
+        for part in self._in_parts(make_worker, parts):
+            iteration.add(part)
+
+    def _sums(
+        self,
+        mixture: Evaluator,
+        shapes: Sequence[tuple[int, ...]],
+        add: Callable[..., None],
+        row_work: int = 0,
+    ) -> list[FloatArray]:
+        """Sums over all rows, of these shapes: ``add(x, w, mixture, *sums)`` adds those of some rows."""
+        parameters, size = mixture.parameters, sum(math.prod(shape) for shape in shapes)
+        parts = self._parts(parameters.n_components, len(parameters.loadings), row_work, size)
+
+        def make_worker() -> Callable[[range], list[FloatArray]]:
+            read, own = self._reader(), mixture.twin() if len(parts) > 1 else mixture
+
+            def sums_of(chunks: range) -> list[FloatArray]:
+                sums = [np.zeros(shape) for shape in shapes]
+                for i in chunks:
+                    add(*read(i), own, *sums)
+                return sums
+
+            return sums_of
+
+        first, *others = self._in_parts(make_worker, parts)
+        for other in others:
+            for total, values in zip(first, other, strict=True):
+                total += values
+        return first
+
+    def accumulate(self, mixture: Evaluator, statistics: Statistics, *, with_entropy: bool = True) -> None:
+        """One E-step pass: `statistics` becomes that of these rows."""
+
+        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, buffer: FloatArray) -> None:
+            _statistics.accumulate(x, w, twin.parameters.offsets, twin.prepared, buffer, twin.work, with_entropy)
+
+        (statistics.buffer[:],) = self._sums(mixture, [statistics.buffer.shape], add)
+
+    def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
+        """Log densities, responsibilities and, if asked for, factor scores of all rows in order."""
+        return map(self._looker(mixture, with_scores), range(self._n_chunks))
+
+    def over_posterior(
+        self, parameters: Parameters, function: Callable[[PosteriorBlock], Result], *, with_scores: bool = False
+    ) -> list[Result]:
+        """What a function makes of each block of the same, in order; it is called in several threads."""
+        evaluator = Evaluator(parameters)
+        parts = self._parts(parameters.n_components, len(parameters.loadings))
+
+        def make_worker() -> Callable[[range], list[Result]]:
+            look = self._looker(evaluator.twin() if len(parts) > 1 else evaluator, with_scores)
+            return lambda chunks: [function(look(i)) for i in chunks]
+
+        return [result for part in self._in_parts(make_worker, parts) for result in part]
+
+    def _looker(self, mixture: Evaluator, with_scores: bool) -> Callable[[int], PosteriorBlock]:
+        """For one thread: gives the posterior of chunks by number."""
+        read, parameters = self._reader(), mixture.parameters
+
+        def look(i: int) -> PosteriorBlock:
+            x, row_weights = read(i)
+            start, n = i * self._step, x.shape[1]
+            log_density, responsibilities = np.empty(n), np.empty((parameters.n_components, n))
+            scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
+            _posterior.posterior(
+                x,
+                parameters.offsets,
+                mixture.prepared,
+                log_density,
+                None,
+                responsibilities,
+                scores if with_scores else None,
+                mixture.work,
+            )
+            return PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
+
+        return look
+
+    def responsibilities(self, parameters: Parameters) -> FloatArray:
+        """Of all rows, times the row weights, (K, n)."""
+        result = np.empty((parameters.n_components, self.n_rows))
+
+        def put(block: PosteriorBlock) -> None:
+            result[:, block.rows] = block.responsibilities
+            if block.row_weights is not None:
+                result[:, block.rows] *= block.row_weights
+
+        self.over_posterior(parameters, put)
+        return result
+
+    def labels(self, parameters: Parameters) -> NDArray[np.intp]:
+        """The component of largest responsibility of every row, (n,) intp."""
+        labels = np.empty(self.n_rows, dtype=np.intp)
+        self.over_posterior(parameters, lambda block: np.argmax(block.responsibilities, axis=0, out=labels[block.rows]))
+        return labels
+
+    def moments(self, parameters: Parameters) -> Moments:
+        """Soft counts and covariances of every component, by one pass. Memory O(K d^2)."""
+        K, d = parameters.n_components, self.n_features
+
+        def add(
+            x: FloatArray,
+            w: FloatArray | None,
+            twin: Evaluator,
+            counts: FloatArray,
+            first: FloatArray,
+            second: FloatArray,
+        ) -> None:
+            _statistics.accumulate_scatter(x, w, parameters.offsets, twin.prepared, counts, first, second, twin.work)
+
+        counts, first, covariances = self._sums(Evaluator(parameters), [(K,), (K, d), (K, d, d)], add, d * d)
+        divisor = np.where(counts > 0, counts, 1.0)
+        first /= divisor[:, None]
+        covariances /= divisor[:, None, None]
+        covariances -= first[:, :, None] * first[:, None, :]
+        return Moments(counts, parameters.means + first, covariances)
+
+    def kurtosis_z(self, parameters: Parameters) -> FloatArray:
+        """Standardised weighted Mardia kurtosis of every component, (K,).
+
+        gamma_k = (b_k - d (d + 2)) / sqrt(8 d (d + 2) / N_k)   (paper, eq. mardiamvkurt); about 0 for a Gaussian.
+        """
+
+        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, counts: FloatArray, fourth: FloatArray) -> None:
+            _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, twin.prepared, counts, fourth, twin.work)
+
+        K = parameters.n_components
+        counts, fourth = self._sums(Evaluator(parameters), [(K,), (K,)], add)
+        gaussian = self.n_features * (self.n_features + 2)
+        excess = fourth / np.where(counts > 0, counts, 1.0) - gaussian
+        gamma: FloatArray = excess * np.sqrt(counts / (8 * gaussian))
+        return gamma
+
+
+def _is_loaded(block: NDArray[Any]) -> bool:
+    in_order = block.flags.c_contiguous or block.strides[0] == block.itemsize
+    return in_order and block.dtype in _LOADED and block.flags.aligned and block.strides[1] % block.itemsize == 0
+
+
+def _chunk_rows(n_rows: int, n_features: int) -> int:
+    """How many rows a chunk has: all about as many, and so have the parts of a pass."""
+    most = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // max(1, n_features)))
+    n_chunks = max(1, -(-n_rows // most))
+    many = -(-n_chunks // _MOST_PARTS) * _MOST_PARTS
+    n_chunks = many if n_chunks > _MOST_PARTS else 1 << (n_chunks - 1).bit_length()
+    # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
+    return (-(-n_rows // n_chunks) + 7) // 16 * 16 + 8
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Responsibility-weighted moments of the components."""
+
+    soft_counts: FloatArray  # (K,)
+    means: FloatArray  # (K, d)
+    covariances: FloatArray  # (K, d, d) about these means, divisor N_k

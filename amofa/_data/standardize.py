@@ -1,0 +1,213 @@
+"""The coordinates in which a search runs: columns that vary, centred, in units of their standard deviation.
+
+Every tolerance, floor and start is then relative to the data's own scales, and no moment is taken about a far origin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._data.checks import counted_rows
+from amofa._data.row_chunks import Samples
+from amofa._parameters import Component, FloatArray, Parameters
+
+# Variances, that is squares of standard deviations, must be normal numbers, and so must their smallest shares.
+_SCALE_MIN, _SCALE_MAX = 1e-147, 1e153
+# Uniquenesses are at least this share of a column's variance: below it covariance matrices become singular in double
+# precision. A floor of more than the other share is a mistake.
+_LEAST_SHARE, _MOST_SHARE = 1e-12, 1e100
+# A column whose range is within the rounding of its values carries nothing.
+_ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Shift and scale of the columns of a table.
+
+    Attributes
+    ----------
+    center : (d,) float64
+        Weighted means.
+    scale : (d,) float64
+        Weighted standard deviations (divisor N); 0 in constant columns.
+    """
+
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, samples: Samples) -> Coordinates:
+        """Measure the columns of unscaled rows, in two passes.
+
+        Raises
+        ------
+        ValueError
+            If a column spreads so widely that its variance is no finite number.
+        """
+        d = samples.n_features
+        origin = next(iter(samples.chunks()))[0][:, 0].copy()
+        total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for x, w in samples.chunks():
+                total += _weighted_sum(x - origin[:, None], w)
+                np.minimum(low, x.min(axis=1), out=low)
+                np.maximum(high, x.max(axis=1), out=high)
+            spread, center = high - low, origin + total / samples.total_weight
+        if not (spread < _SCALE_MAX).all():
+            j = int(np.argmax(~(spread < _SCALE_MAX)))
+            raise ValueError(f"column {j} of X spans {low[j]:g} to {high[j]:g}; divide it by a constant first")
+        constant = (spread < _SCALE_MIN) | (spread <= _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+        unit = np.where(constant, 1.0, spread)
+        squares = np.zeros(d)
+        for x, w in samples.chunks():
+            squares += _weighted_sum(((x - center[:, None]) / unit[:, None]) ** 2, w)
+        scale = np.where(constant, 0.0, unit * np.sqrt(squares / samples.total_weight))
+        return cls(center, scale)
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Columns that carry nothing, (d,)."""
+        result: NDArray[np.bool_] = self.scale < _SCALE_MIN
+        return result
+
+    def with_one_scale(self) -> Coordinates:
+        """The root mean square of the scales for all columns that vary."""
+        varying = ~self.constant
+        if not varying.any():
+            return self
+        largest = self.scale.max()
+        scale = np.where(varying, largest * np.sqrt(((self.scale[varying] / largest) ** 2).mean()), 0.0)
+        return Coordinates(self.center, scale)
+
+    def samples(self, table: NDArray[Any], weights: FloatArray | None, rows: NDArray[np.intp] | None) -> Samples:
+        """Rows of a table in these coordinates, its constant columns left out."""
+        columns = np.flatnonzero(~self.constant)
+        return Samples(
+            table,
+            weights=weights,
+            rows=rows,
+            columns=None if len(columns) == len(self.scale) else columns,
+            center=self.center[columns],
+            scale=self.scale[columns],
+        )
+
+    def express(self, parameters: Parameters) -> Parameters:
+        """Parameters in the table's columns and units in these coordinates, constant columns left out."""
+        columns = np.flatnonzero(~self.constant)
+        center, scale = self.center[columns], self.scale[columns]
+        return Parameters.from_components(
+            [
+                Component(
+                    c.weight,
+                    (c.mean[columns] - center) / scale,
+                    c.loadings[:, columns] / scale,
+                    c.uniquenesses[columns] / scale**2,
+                )
+                for c in parameters.components()
+            ]
+        )
+
+    def restore(self, parameters: Parameters, constant_variance: FloatArray) -> Parameters:
+        """Bring parameters back to the table's columns and units.
+
+        Parameters
+        ----------
+        parameters : Parameters
+            In these coordinates, constant columns left out.
+        constant_variance : (d,) float64
+            The uniquenesses that constant columns get; other entries are not used.
+        """
+        columns = np.flatnonzero(~self.constant)
+        scale = self.scale[columns]
+
+        def restored(component: Component) -> Component:
+            mean, uniquenesses = self.center.copy(), constant_variance.copy()
+            loadings = np.zeros((len(component.loadings), len(self.scale)))
+            mean[columns] += scale * component.mean
+            uniquenesses[columns] = scale**2 * component.uniquenesses
+            loadings[:, columns] = scale * component.loadings
+            return Component(component.weight, mean, loadings, uniquenesses)
+
+        return Parameters.from_components([restored(c) for c in parameters.components()])
+
+
+def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
+    total: FloatArray = x.sum(axis=1) if w is None else x @ w
+    return total
+
+
+def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
+    """Smallest uniqueness of each column in its own units, (d,); what constant columns get.
+
+    Raises
+    ------
+    ValueError
+        If one is out of all proportion to the column's variance, or no finite number.
+    """
+    constant, variances, most = coordinates.constant, coordinates.scale**2, np.finfo(np.float64).max
+    # Constant columns are so only within the rounding of their values.
+    rounding = np.minimum(_ROUNDING / 2 * np.abs(coordinates.center), _SCALE_MAX) ** 2
+    with np.errstate(over="ignore"):
+        least = np.where(constant, rounding, _LEAST_SHARE * variances)
+        largest = np.where(constant, most, np.minimum(_MOST_SHARE * variances, most))
+        variances[constant] = variances[~constant].mean() if not constant.all() else 1.0
+        floors = floor * (variances if scale is None else scale) if isinstance(floor, float) else floor
+    if not (floors <= largest).all():
+        j = int(np.argmax(~(floors <= largest)))
+        raise ValueError(
+            f"noise_floor makes the smallest uniqueness of column {j} of X {floors[j]:g}, but its standard deviation "
+            f"is {coordinates.scale[j]:g}; give less"
+        )
+    return np.maximum(floors, np.maximum(least, np.finfo(np.float64).tiny))
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """The rows of a table twice over.
+
+    Attributes
+    ----------
+    whole : Samples
+        As the caller gave them.
+    coordinates : Coordinates
+    samples : Samples
+        In these coordinates.
+    """
+
+    whole: Samples
+    coordinates: Coordinates
+    samples: Samples
+
+    @classmethod
+    def of(cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False) -> Standardized:
+        """Rows of weight 0 are left out. With `one_scale` all columns have the same unit, and so keep their angles."""
+        rows = counted_rows(weights)
+        whole = Samples(table, weights=weights, rows=rows)
+        coordinates = Coordinates.of(whole)
+        if one_scale:
+            coordinates = coordinates.with_one_scale()
+        return cls(whole, coordinates, coordinates.samples(table, weights, rows))
+
+
+def resolution_variances(samples: Samples) -> FloatArray:
+    """The variance that rounding to a column's step adds, (d,): 1/12 of its square, from a part of a huge table.
+
+    The step is the median distance of neighbouring distinct values: that of the recording in columns of rounded or
+    whole numbers, and next to nothing in others. A density that is narrower than it tells of the rounding alone.
+    """
+    samples = samples.thinned()
+    table = np.empty((samples.n_features, samples.n_rows))
+    start = 0
+    for x, _ in samples.chunks():
+        table[:, start : start + x.shape[1]] = x
+        start += x.shape[1]
+    steps = np.zeros(len(table))
+    for j, column in enumerate(table):
+        distances = np.diff(np.unique(column))
+        if len(distances):
+            steps[j] = np.median(distances)
+    return steps**2 / 12

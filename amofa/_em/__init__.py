@@ -1,0 +1,1 @@
+"""EM, and the factor analysis of one component."""

@@ -1,0 +1,133 @@
+"""Wide tables: factor analysers from the rows themselves, through their small Gram matrix; no (d, d) array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amofa._data.row_chunks import Samples
+from amofa._em.factor_analysis import MOST_STEPS, TOLERANCE, Analyser, FactorChoice, Prior, choose
+from amofa._kernels._analyser import Solver
+from amofa._parameters import FloatArray
+
+# Rows of a smaller share of a component's weight add nothing to its second moments.
+LEAST_SHARE = 1e-14
+
+
+class Panel:
+    """Second moments A'A of rows that are fewer than their columns.
+
+    Parameters
+    ----------
+    rows : (m, d) float64
+        A: deviations from the mean times the root of their share of the weight.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: FloatArray) -> None:
+        self.rows = rows
+
+    @property
+    def variances(self) -> FloatArray:
+        variances: FloatArray = (self.rows**2).sum(axis=0)
+        return variances
+
+    @property
+    def rank_limit(self) -> int:
+        m, d = self.rows.shape
+        return int(min(m, d))
+
+    def axes(self) -> tuple[FloatArray, FloatArray]:
+        if len(self.rows) == 0:
+            return np.zeros(0), self.rows
+        values, left = np.linalg.eigh(self.rows @ self.rows.T)
+        values, left = np.maximum(values[::-1], 0.0), left[:, ::-1]
+        seen = values > values[0] * np.finfo(float).eps * len(values)
+        vectors = (left[:, seen].T @ self.rows) / np.sqrt(values[seen, None])
+        return values[seen], vectors
+
+    def explained(self, directions: FloatArray) -> float:
+        return float(((self.rows @ directions.T) ** 2).sum())
+
+    def scaled(self, scale: FloatArray) -> Panel:
+        return Panel(self.rows * scale)
+
+    def pooled(self, share: float, other: Any, difference: FloatArray) -> Panel:
+        between = np.sqrt(share * (1 - share)) * difference
+        return Panel(np.vstack([np.sqrt(share) * self.rows, np.sqrt(1 - share) * other.rows, between]))
+
+    def solve(
+        self, count: float, uniquenesses: FloatArray, n_factors: int, prior: Prior
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        found = solve_panels([self], [count], [n_factors], uniquenesses, prior, MOST_STEPS, TOLERANCE)
+        return found.cost, found.uniquenesses, found.loadings[0], found.spectra[0]
+
+    def choose(
+        self, count: float, uniquenesses: FloatArray, n_factors: int, most: int, choice: FactorChoice
+    ) -> Analyser:
+        m, d = self.rows.shape
+        return choose(Solver(d, 1, most, m), self.rows, count, uniquenesses, n_factors, most, choice)
+
+
+def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[FloatArray, list[Panel]]:
+    """Means of the components, (K, d), and their second moments about them.
+
+    Parameters
+    ----------
+    samples : Samples
+    responsibilities : (K, n) float64
+        Times the row weights.
+    """
+    x = np.concatenate([x for x, _ in samples.chunks()], axis=1)
+    counts = responsibilities.sum(axis=1)
+    means = np.asarray(responsibilities @ x.T / np.where(counts > 0, counts, 1.0)[:, None])
+    panels = []
+    for h, count, mean in zip(responsibilities, counts, means, strict=True):
+        rows = h > LEAST_SHARE * count
+        share = np.sqrt(h[rows] / count) if count > 0 else h[rows]
+        panels.append(Panel(share[:, None] * (x[:, rows].T - mean)))
+    return means, panels
+
+
+class PanelFit(NamedTuple):
+    """Analysers of several panels with the same uniquenesses; see `amofa._kernels._analyser.Solver.solve_panels`."""
+
+    cost: float
+    uniquenesses: FloatArray  # (d,)
+    loadings: list[FloatArray]  # (p_k, d) each
+    spectra: FloatArray  # (K, d)
+
+
+def solve_panels(
+    panels: Sequence[Panel],
+    counts: Sequence[float],
+    n_factors: Sequence[int],
+    uniquenesses: FloatArray,
+    prior: Prior,
+    max_steps: int,
+    tol: float,
+) -> PanelFit:
+    """Uniquenesses, shared by all panels, and loadings that lower the cost, from the uniquenesses given."""
+    d, K = len(uniquenesses), len(panels)
+    lengths = [len(panel.rows) for panel in panels]
+    offsets = np.concatenate([[0], np.cumsum(n_factors)]).astype(np.intp)
+    found, loadings, spectra = uniquenesses.copy(), np.zeros((int(offsets[-1]), d)), np.zeros((K, d))
+    solver = Solver(d, K, int(offsets[-1]), max(lengths))
+    cost = solver.solve_panels(
+        np.concatenate([panel.rows for panel in panels]),
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp),
+        np.asarray(counts, dtype=np.float64),
+        offsets,
+        prior.floor,
+        prior.count,
+        prior.scale,
+        found,
+        loadings,
+        spectra,
+        max_steps,
+        tol,
+    )
+    return PanelFit(cost, found, np.split(loadings, offsets[1:-1]), spectra)

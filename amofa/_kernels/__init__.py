@@ -1,0 +1,1 @@
+"""Compiled kernels. Their sources are in src/amofa/_kernels."""

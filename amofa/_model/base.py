@@ -1,0 +1,305 @@
+"""A mixture that does not change: parameters, what a fit said of them, and what can be had without rows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amofa._data.arguments import RandomState, random_generator
+from amofa._data.dataframes import check_feature_names
+from amofa._model.from_arrays import parameters_from_arrays
+from amofa._model.summary import summarize
+from amofa._parameters import FloatArray, Parameters
+from amofa.criterion import n_parameters
+from amofa.handle import CythonHandle
+from amofa.history import FitReport, Step
+
+
+class FrozenMixture:
+    """What `MixtureOfFactorAnalyzers` knows without rows. Its arrays are read-only."""
+
+    _parameters: Parameters
+    _report: FitReport | None
+    _feature_names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        means: ArrayLike,
+        loadings: Iterable[ArrayLike],
+        uniquenesses: ArrayLike,
+        feature_names: Iterable[str] | None = None,
+    ) -> None:
+        parameters = parameters_from_arrays(weights, means, loadings, uniquenesses)
+        self._adopt(parameters, None, check_feature_names(feature_names, parameters.n_features))
+
+    @classmethod
+    def _from_fit(
+        cls, parameters: Parameters, report: FitReport | None = None, feature_names: tuple[str, ...] | None = None
+    ) -> Self:
+        """A model with parameters that are known to be right, which are copied, and what the fit has to say."""
+        model = cls.__new__(cls)
+        model._adopt(parameters.copy(), report, feature_names)
+        return model
+
+    def _named(self, feature_names: tuple[str, ...] | None) -> Self:
+        """The same model with these names of its features, if there are any."""
+        return self if feature_names is None else self._from_fit(self._parameters, self._report, feature_names)
+
+    def _adopt(self, parameters: Parameters, report: FitReport | None, feature_names: tuple[str, ...] | None) -> None:
+        # All are views of the buffer; with that read-only too, none can be made writeable again.
+        for array in (
+            parameters.weights,
+            parameters.means,
+            parameters.uniquenesses,
+            parameters.loadings,
+            parameters.buffer,
+        ):
+            array.flags.writeable = False
+        self._parameters = parameters
+        self._report = report and replace(report, at_floor=_read_only(report.at_floor), history=tuple(report.history))
+        self._feature_names = feature_names
+
+    # numpy's copies and pickles are writeable again and no views of one buffer, so a twin is made from the values.
+    def __getstate__(self) -> dict[str, Any]:
+        p = self._parameters
+        return {
+            "n_features": p.n_features,
+            "n_factors": p.n_factors,
+            "values": p.buffer,
+            "report": self._report,
+            "feature_names": self._feature_names,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        parameters = Parameters(state["n_features"], state["n_factors"])
+        parameters.buffer[:] = state["values"]
+        self._adopt(parameters, state["report"], state["feature_names"])
+
+    # -- parameters --
+
+    @property
+    def n_components(self) -> int:
+        """Number of components K."""
+        return self._parameters.n_components
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return self._parameters.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the d features, those of the columns of the frame that was fitted; None where there are none."""
+        return self._feature_names
+
+    @property
+    def n_factors(self) -> NDArray[np.intp]:
+        """Number of factors p_k of each component, (K,)."""
+        return _read_only(np.array(self._parameters.n_factors, dtype=np.intp))
+
+    @property
+    def weights(self) -> FloatArray:
+        """Mixing weights, (K,), sum 1."""
+        return self._parameters.weights
+
+    @property
+    def means(self) -> FloatArray:
+        """Means, (K, d)."""
+        return self._parameters.means
+
+    @property
+    def loadings(self) -> list[FloatArray]:
+        """Loadings, K arrays (d, p_k)."""
+        return [self._parameters.component_loadings(k).T for k in range(self.n_components)]
+
+    @property
+    def uniquenesses(self) -> FloatArray:
+        """Variances that the factors do not share, (K, d)."""
+        return self._parameters.uniquenesses
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters, loadings counted up to rotation.
+
+        After a fit, of what it estimated: uniquenesses that were tied are not counted twice.
+        """
+        if self._report is None or self._report.n_parameters is None:
+            return n_parameters(self.n_features, self._parameters.n_factors)
+        return self._report.n_parameters
+
+    # -- what the fit says --
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """Log-likelihood of the training rows, nats; None for a model made from arrays."""
+        return self._report.log_likelihood if self._report else None
+
+    @property
+    def message_length(self) -> float | None:
+        """Message length of the training rows, nats; None for a model made from arrays."""
+        return self._report.message_length if self._report else None
+
+    @property
+    def criterion(self) -> str | None:
+        """Name of the criterion that the search minimised; None for a model made from arrays."""
+        return self._report.criterion if self._report else None
+
+    @property
+    def n_samples(self) -> float | None:
+        """Number of training rows, or the sum of their weights; None for a model made from arrays."""
+        return self._report.n_samples if self._report else None
+
+    @property
+    def converged(self) -> bool:
+        """Whether a search ended by itself and met its tolerance; False for a model made from arrays."""
+        return self._report is not None and self._report.converged
+
+    @property
+    def at_floor(self) -> NDArray[np.bool_]:
+        """Which uniquenesses a fit held at their floor, (K, d); all False for a model made from arrays."""
+        if self._report is None:
+            return _read_only(np.zeros(self.means.shape, dtype=np.bool_))
+        return self._report.at_floor
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """Every step of the search; empty for a model made from arrays."""
+        return self._report.history if self._report else ()
+
+    # -- what can be had without rows --
+
+    def sample(self, n: int, random_state: RandomState = None) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n : int
+            How many rows, not negative.
+        random_state : int, numpy Generator, numpy RandomState or None
+            A generator is drawn from; an int starts a new one; None takes entropy from the system.
+
+        Returns
+        -------
+        X : (n, d) float64
+            Rows in random order.
+        labels : (n,) intp
+            The component of each row.
+
+        Raises
+        ------
+        ValueError
+            If n is negative.
+
+        Examples
+        --------
+        >>> import amofa
+        >>> model = amofa.MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [90.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
+        >>> X, labels = model.sample(5, random_state=0)
+        >>> X.shape, bool(((X[:, 0] > 45) == labels).all())
+        ((5, 1), True)
+        """
+        n = operator.index(n)
+        if n < 0:
+            raise ValueError(f"n must not be negative, got {n}")
+        rng = random_generator(random_state)
+        # Divided by its own last entry, so that every number below 1 finds a component, whatever the rounding.
+        cumulated = np.cumsum(self.weights)
+        labels = np.searchsorted(cumulated / cumulated[-1], rng.random(n), side="right")
+        X = rng.standard_normal((n, self.n_features))
+        for k, component in enumerate(self._parameters.components()):
+            rows = np.flatnonzero(labels == k)
+            factors = rng.standard_normal((len(rows), len(component.loadings)))
+            X[rows] = component.mean + np.sqrt(component.uniquenesses) * X[rows] + factors @ component.loadings
+        return X, labels
+
+    def covariance(self, k: int) -> FloatArray:
+        """Covariance matrix of component k, Lambda_k Lambda_k' + Psi_k.
+
+        Parameters
+        ----------
+        k : int
+            From 0 to K - 1.
+
+        Returns
+        -------
+        (d, d) float64
+
+        Raises
+        ------
+        IndexError
+            If there is no such component.
+
+        Examples
+        --------
+        >>> import amofa
+        >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> model.covariance(0)
+        array([[2., 2.],
+               [2., 5.]])
+        """
+        if not 0 <= operator.index(k) < self.n_components:
+            raise IndexError(f"there is no component {k}; they are numbered from 0 to {self.n_components - 1}")
+        loadings = self._parameters.component_loadings(k)
+        covariance: FloatArray = loadings.T @ loadings
+        covariance[np.diag_indices(self.n_features)] += self.uniquenesses[k]
+        return covariance
+
+    def cython_handle(self) -> CythonHandle:
+        """The mixture as compiled code takes it, see docs/cython.md.
+
+        Returns
+        -------
+        CythonHandle
+            Its ``mixture`` is what the functions of amofa/cython_amofa.pxd take. Made anew by each call.
+
+        Examples
+        --------
+        >>> import amofa
+        >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> handle = model.cython_handle()
+        >>> handle.n_components, handle.n_features, handle.n_factors, handle.mixture.flags.writeable
+        (1, 2, (1,), False)
+        """
+        return CythonHandle.of(self._parameters)
+
+    def summary(self) -> str:
+        """Readable tables of the components and, after a fit, of the accepted steps of the search.
+
+        A component's mean uniqueness share is the part of the variance that its factors do not explain, averaged over
+        features.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import amofa
+        >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> print(model.summary())
+        Mixture of 1 factor analyser: 2 features, 6 free parameters
+        <BLANKLINE>
+        component  weight  factors  mean uniqueness share
+                0  1.0000        1                  0.350
+        """
+        return summarize(self._parameters, self.n_parameters, self._report, self._feature_names)
+
+    def __repr__(self) -> str:
+        shown = [str(p) for p in self._parameters.n_factors[:12]] + ["..."] * (self.n_components > 12)
+        return (
+            f"{type(self).__name__}(n_components={self.n_components}, n_features={self.n_features}, "
+            f"n_factors=[{', '.join(shown)}])"
+        )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy that cannot be written to."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy

@@ -1,0 +1,90 @@
+"""A mixture and the search that found it, as text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+
+from amofa._parameters import Component, Parameters
+from amofa.history import FitReport, Step
+
+# Names of features are shown in lines of about this length, at most so many of them.
+_WIDTH, _SHOWN_NAMES = 100, 40
+
+
+def summarize(
+    parameters: Parameters,
+    n_parameters: int,
+    report: FitReport | None,
+    feature_names: Sequence[str] | None = None,
+) -> str:
+    """Tables of the components and, after a fit, of the steps by which the search came to them."""
+    heading = _heading(parameters, n_parameters, report)
+    if feature_names is not None:
+        heading += "\n" + _features(feature_names)
+    return "\n\n".join(
+        [heading, _components_table(parameters, report)]
+        + ([_search_table(report.history)] if report and report.history else [])
+    )
+
+
+def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None) -> str:
+    K, d = parameters.n_components, parameters.n_features
+    heading = (
+        f"Mixture of {counted(K, 'factor analyser')}: {counted(d, 'feature')}, "
+        f"{counted(n_parameters, 'free parameter')}"
+    )
+    if report is None:
+        return heading
+    return (
+        f"{heading}\nfitted by {report.criterion} to {report.n_samples:.10g} rows, "
+        f"{'converged' if report.converged else 'not converged'}: message length {report.message_length:.2f} nats, "
+        f"log-likelihood {report.log_likelihood:.2f} nats"
+    )
+
+
+def _features(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
+    return textwrap.fill(f"features: {shown}", _WIDTH, subsequent_indent="  ", break_long_words=False)
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with a noun, "1 step" or "3 steps"."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _components_table(parameters: Parameters, report: FitReport | None) -> str:
+    rows = [["component", "weight", "factors", "mean uniqueness share"]]
+    for k, component in enumerate(parameters.components()):
+        share = _mean_uniqueness_share(component)
+        rows.append([str(k), f"{component.weight:.4f}", str(len(component.loadings)), f"{share:.3f}"])
+    if report is not None and report.at_floor.any():
+        for row, cell in zip(rows, ["features at floor", *map(str, report.at_floor.sum(axis=1))], strict=True):
+            row.append(cell)
+    return aligned(rows)
+
+
+def _mean_uniqueness_share(component: Component) -> float:
+    """Part of the variance that the factors do not explain, averaged over features."""
+    # Relative to the uniqueness, so that squares of loadings and variances near the ends of the range do not overflow.
+    with np.errstate(under="ignore"):
+        explained = (component.loadings / component.uniquenesses**0.5) ** 2
+        return float((1 / (1 + explained.sum(axis=0))).mean())
+
+
+def _search_table(history: Sequence[Step]) -> str:
+    rows = [["step", "action", "components", "factors", "cost", "message length", "log-likelihood", "iterations"]]
+    for i, step in enumerate(history):
+        if step.accepted:
+            action = step.action if step.component < 0 else f"{step.action} {step.component}"
+            values = [f"{v:.2f}" for v in (step.cost, step.message_length, step.log_likelihood)]
+            factors = " ".join(map(str, step.n_factors))
+            rows.append([str(i), action, str(step.n_components), factors, *values, str(step.n_iter)])
+    return f"search: {len(rows) - 1} of {counted(len(history), 'step')} accepted (nats)\n{aligned(rows)}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)

@@ -1,0 +1,1 @@
+"""Threads: how many, and how work is shared among them."""

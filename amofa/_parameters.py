@@ -1,0 +1,136 @@
+"""A mixture's parameters in one buffer, as the kernels want them, with named views for everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._kernels import _posterior, _statistics
+
+FloatArray = NDArray[np.float64]
+
+
+class Component(NamedTuple):
+    """One factor analyser of a mixture: Sigma = loadings' loadings + diag(uniquenesses)."""
+
+    weight: float
+    mean: FloatArray  # (d,)
+    loadings: FloatArray  # (p, d), one row per factor
+    uniquenesses: FloatArray  # (d,) variances
+
+
+class Parameters:
+    """Weights, means, loadings and uniquenesses of all components.
+
+    Parameters
+    ----------
+    n_features : int
+    n_factors : sequence of int
+        Factors of each component; its length is the number of components.
+
+    Attributes
+    ----------
+    buffer : (K + 2 K d + P d,) float64
+        All values, P factors in all. The other arrays are views of it.
+    offsets : (K + 1,) intp
+        Component k has the rows ``offsets[k]:offsets[k + 1]`` of `loadings`.
+    weights, means, uniquenesses, loadings : (K,), (K, d), (K, d), (P, d) float64
+        Loadings have one row per factor.
+    """
+
+    __slots__ = ("buffer", "loadings", "means", "n_factors", "n_features", "offsets", "uniquenesses", "weights")
+
+    def __init__(self, n_features: int, n_factors: Sequence[int]) -> None:
+        self.n_features = n_features
+        self.n_factors = tuple(n_factors)
+        K, d = len(self.n_factors), n_features
+        offsets = [0, *accumulate(self.n_factors)]
+        means, uniquenesses, loadings = K, K + K * d, K + 2 * K * d
+        self.offsets = np.array(offsets, dtype=np.intp)
+        self.buffer = np.zeros(loadings + offsets[-1] * d)
+        self.weights = self.buffer[:means]
+        self.means = self.buffer[means:uniquenesses].reshape(K, d)
+        self.uniquenesses = self.buffer[uniquenesses:loadings].reshape(K, d)
+        self.loadings = self.buffer[loadings:].reshape(offsets[-1], d)
+
+    @classmethod
+    def from_components(cls, components: Sequence[Component]) -> Parameters:
+        """Put components together; their weights are brought to sum to 1."""
+        parameters = cls(len(components[0].mean), [len(c.loadings) for c in components])
+        for k, c in enumerate(components):
+            parameters.weights[k] = c.weight
+            parameters.means[k] = c.mean
+            parameters.uniquenesses[k] = c.uniquenesses
+            parameters.loadings[parameters.offsets[k] : parameters.offsets[k + 1]] = c.loadings
+        parameters.weights /= parameters.weights.sum()
+        return parameters
+
+    @property
+    def n_components(self) -> int:
+        return len(self.n_factors)
+
+    def component_loadings(self, k: int) -> FloatArray:
+        """Loadings of component k, (p_k, d), a view."""
+        return self.loadings[self.offsets[k] : self.offsets[k + 1]]
+
+    def component(self, k: int) -> Component:
+        """Component k, as views."""
+        return Component(float(self.weights[k]), self.means[k], self.component_loadings(k), self.uniquenesses[k])
+
+    def components(self) -> list[Component]:
+        """All components, as views."""
+        return [self.component(k) for k in range(self.n_components)]
+
+    def copy(self) -> Parameters:
+        twin = Parameters(self.n_features, self.n_factors)
+        twin.buffer[:] = self.buffer
+        return twin
+
+    def without(self, k: int) -> Parameters:
+        """The mixture without component k, its weight shared out in proportion."""
+        return self.from_components([c for j, c in enumerate(self.components()) if j != k])
+
+
+class Evaluator:
+    """Parameters prepared for the E-step, with the kernels' scratch memory. Not to be shared between threads."""
+
+    __slots__ = ("parameters", "prepared", "work")
+
+    def __init__(self, parameters: Parameters) -> None:
+        _, prepared, work = _posterior.buffer_lengths(parameters.offsets, parameters.n_features)
+        self.parameters = parameters
+        self.prepared = np.empty(prepared)
+        self.work = np.empty(work)
+        _posterior.prepare(parameters.buffer, parameters.offsets, parameters.n_features, self.prepared)
+
+    def twin(self) -> Evaluator:
+        """For another thread: the same prepared parameters, and scratch memory of its own."""
+        twin = Evaluator.__new__(Evaluator)
+        twin.parameters, twin.prepared, twin.work = self.parameters, self.prepared, np.empty_like(self.work)
+        return twin
+
+
+class Statistics:
+    """Additive sufficient statistics of rows under a mixture, see `amofa._kernels._statistics.accumulate`.
+
+    ``buffer`` is all of it: statistics of two sets of rows under the same mixture merge by adding their buffers.
+    """
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.buffer = np.zeros(_statistics.statistics_size(parameters.offsets, parameters.n_features))
+
+    @property
+    def log_likelihood(self) -> float:
+        """Nats."""
+        return float(self.buffer[0])
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the responsibilities, nats."""
+        return float(self.buffer[1])

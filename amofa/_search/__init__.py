@@ -1,0 +1,1 @@
+"""The searches for the numbers of components and factors."""

@@ -1,0 +1,61 @@
+"""What a search must keep or not exceed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from amofa._parameters import Parameters
+
+# EM of the chosen model may take this many times max_iter.
+REFINEMENT = 20
+# Where factors are added one at a time, a component takes a further one only while it has fewer than this share of the
+# columns.
+MOST_FACTORS_SHARE = 0.8
+# A component that was asked for is one only if it has more than this share of the average row's weight.
+LEAST_SHARE_OF_A_ROW = 0.5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the search must keep or not exceed; None where it is free.
+
+    Attributes
+    ----------
+    n_components : int, optional
+        Reached and kept.
+    n_factors : int or tuple of int, optional
+        Kept: of every component, or one for each.
+    max_components, max_factors : int, optional
+    """
+
+    n_components: int | None = None
+    n_factors: int | tuple[int, ...] | None = None
+    max_components: int | None = None
+    max_factors: int | None = None
+
+    @property
+    def first_factors(self) -> int:
+        """Factors with which components are made."""
+        if self.n_factors is None:
+            return 1 if self.max_factors is None else min(1, self.max_factors)
+        return self.n_factors if isinstance(self.n_factors, int) else min(self.n_factors)
+
+    @property
+    def most_factors(self) -> int | None:
+        """Factors that components may have at most while there is a search; None where there is no bound."""
+        return self.max_factors if self.n_factors is None else self.first_factors
+
+    @property
+    def most_components(self) -> int | None:
+        """The number of components that may not be exceeded; None where there is no bound."""
+        return self.max_components if self.n_components is None else self.n_components
+
+    def met_by(self, parameters: Parameters) -> bool:
+        """Whether the given numbers of components and factors are reached, and the bounds kept."""
+        K, given = parameters.n_components, self.n_factors
+        wanted = (given,) * K if isinstance(given, int) else given
+        fixed = self.n_components in (None, K) and wanted in (None, parameters.n_factors)
+        most_components = K if self.max_components is None else self.max_components
+        most_factors = math.inf if self.max_factors is None else self.max_factors
+        return fixed and most_components >= K and most_factors >= max(parameters.n_factors)

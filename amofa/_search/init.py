@@ -1,0 +1,191 @@
+"""Where a search starts when the caller says: a model, or labels of rows, brought into the search's coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amofa._data.dataframes import check_same_names
+from amofa._data.deduplicate import merge_repeats
+from amofa._data.mapped import in_memory, take
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Coordinates
+from amofa._em.profile_likelihood import Problem, exact_em
+from amofa._kernels._analyser import Solver
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa._search.paper_moves import first_mixture
+from amofa.mixture import MixtureOfFactorAnalyzers
+
+# The label of rows without one.
+UNLABELLED = -1
+# The variance of a group counts as if so many rows with the variance of all were in it, where there is no prior: a
+# group of one or two rows would have none of its own.
+_EXTRA_ROWS = 1.0
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of a table with labels.
+
+    Attributes
+    ----------
+    table : (n, d) ndarray
+    weights : (n,) float64, or None
+        Of the rows; 1 where None.
+    labels : (n,) intp
+        Numbered from 0 without gaps; -1 for rows without a label, or without weight.
+    """
+
+    table: NDArray[Any]
+    weights: FloatArray | None
+    labels: NDArray[np.intp]
+
+    def groups(self, coordinates: Coordinates) -> Iterator[Samples]:
+        """The rows of each label, in coordinates of a search."""
+        for label in range(self.labels.max() + 1):
+            rows = np.flatnonzero(self.labels == label)
+            weights = None if self.weights is None else self.weights[rows]
+            yield coordinates.samples(*merge_repeats(take(self.table, rows), weights), None)
+
+
+def check_init(
+    init: Any, table: NDArray[Any], names: tuple[str, ...] | None, weights: FloatArray | None
+) -> MixtureOfFactorAnalyzers | LabelledRows | None:
+    """Check what a search is to start from.
+
+    Parameters
+    ----------
+    init : MixtureOfFactorAnalyzers, (n,) array-like of int, or None
+    table : (n, d) ndarray
+    names : tuple of d str, or None
+        Of its columns.
+    weights : (n,) float64, or None
+        Of its rows.
+
+    Returns
+    -------
+    MixtureOfFactorAnalyzers, LabelledRows or None
+
+    Raises
+    ------
+    TypeError
+        If it is neither a mixture nor whole numbers.
+    ValueError
+        If a mixture has other columns, or labels do not fit the rows, are below -1, or all of them are -1.
+    """
+    if init is None:
+        return None
+    if isinstance(init, MixtureOfFactorAnalyzers):
+        if init.n_features != table.shape[1]:
+            raise ValueError(f"init is a model of {init.n_features} columns, but X has {table.shape[1]}")
+        check_same_names(names, init.feature_names)
+        return init
+    labels = _check_labels(init, len(table))
+    labels = np.where(True if weights is None else weights > 0, labels, UNLABELLED)
+    if (labels == UNLABELLED).all():
+        raise ValueError("init labels no row that counts; give at least one row a label of 0 or more")
+    numbers = np.unique(labels, return_inverse=True)[1]
+    return LabelledRows(table, weights, numbers - int((labels == UNLABELLED).any()))
+
+
+def _check_labels(init: ArrayLike, n: int) -> NDArray[Any]:
+    labels = np.asarray(init)
+    if labels.dtype.kind not in "iu":
+        kind = type(init).__name__ if labels.ndim == 0 else f"dtype {labels.dtype}"
+        raise TypeError(f"init must be a mixture or whole numbers, one label for each row, got {kind}")
+    if labels.shape != (n,):
+        raise ValueError(f"init has shape {labels.shape}, but X has {n} rows; pass one label for each row")
+    labels = in_memory(labels, name="init")
+    if labels.min() < UNLABELLED:
+        i = int(np.argmax(labels < UNLABELLED))
+        raise ValueError(f"init has the label {labels[i]} in row {i} (from 0); labels are 0 or more, or -1 for none")
+    return labels
+
+
+# ---- a model ---------------------------------------------------------------------------------------------------------
+
+
+def parameters_of_model(
+    model: MixtureOfFactorAnalyzers, coordinates: Coordinates, floor: FloatArray, most_factors: int | None
+) -> Parameters:
+    """A model in the coordinates of a search, without components of weight 0.
+
+    Parameters
+    ----------
+    model : MixtureOfFactorAnalyzers
+    coordinates : Coordinates
+    floor : (c,) float64
+        Smallest uniquenesses in the coordinates.
+    most_factors : int, optional
+        The smallest factors of a component that has more become noise.
+
+    Returns
+    -------
+    Parameters
+
+    Raises
+    ------
+    ValueError
+        If the model is of another scale altogether.
+    """
+    most = model.n_features if most_factors is None else most_factors
+    with np.errstate(over="ignore"):
+        expressed = coordinates.express(model._parameters)
+    if not np.isfinite(expressed.buffer).all():
+        raise ValueError("init is a model of another scale than X; fit or make it in the units of X")
+    kept = [_with_most_factors(component, most) for component in expressed.components() if component.weight > 0]
+    parameters = Parameters.from_components(kept)
+    np.maximum(parameters.uniquenesses, floor, out=parameters.uniquenesses)
+    return parameters
+
+
+def _with_most_factors(component: Component, most: int) -> Component:
+    """The same variances with so many factors at most, those that stand out most from the noise."""
+    loadings, noise = component.loadings, component.uniquenesses
+    if len(loadings) <= most:
+        return component
+    _, values, axes = np.linalg.svd(loadings / np.sqrt(noise), full_matrices=False)
+    kept = values[:most, None] * axes[:most] * np.sqrt(noise)
+    left = (loadings**2).sum(axis=0) - (kept**2).sum(axis=0)
+    return component._replace(loadings=kept, uniquenesses=noise + np.maximum(left, 0.0))
+
+
+# ---- labels ----------------------------------------------------------------------------------------------------------
+
+
+def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bool) -> Parameters:
+    """A component for each group, at its maximum for the group's rows and the prior; factors chosen.
+
+    Parameters
+    ----------
+    groups : iterable of Samples
+    problem : Problem
+    wide : bool
+        Whether to do without (d, d) arrays.
+    """
+    d = len(problem.prior.floor)
+    solver = None if wide else Solver(d)
+    noise = np.full(d, max(1.0, float(problem.prior.floor.max())))
+    plain = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), noise)])
+    components = []
+    for group in groups:
+        fit = exact_em(group, plain, problem, solver, problem.max_iter, choose_at=(0,))
+        components.append(fit.parameters.component(0)._replace(weight=group.total_weight))
+    return Parameters.from_components(components)
+
+
+def moments_of_groups(groups: Iterable[Samples], n_factors: int, floor: FloatArray) -> Parameters:
+    """A component for each group, as the paper's search starts from one of all rows."""
+    components = []
+    for group in groups:
+        first, count = first_mixture(group, n_factors, floor).component(0), group.total_weight
+        variances = (count * first.uniquenesses + _EXTRA_ROWS) / (count + _EXTRA_ROWS)
+        components.append(first._replace(weight=count, uniquenesses=variances))
+    return Parameters.from_components(components)

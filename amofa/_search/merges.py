@@ -1,0 +1,83 @@
+"""Pairs of components that may be one: what a merge would cost at least, without a pass of EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from amofa._data.row_chunks import Samples
+from amofa._em.factor_analysis import Spread
+from amofa._em.profile_likelihood import Problem, Solution
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa._search.clock import check_time
+
+
+@dataclass(frozen=True)
+class MergedPair:
+    """Two components made one.
+
+    Attributes
+    ----------
+    first, second : int
+    merged : Component
+        At its maximum for the rows of both.
+    excess : float
+        By how much the cost is higher, nats, with the responsibilities as they are: EM can only lower it.
+    """
+
+    first: int
+    second: int
+    merged: Component
+    excess: float
+
+
+def merge_candidates(samples: Samples, solution: Solution, problem: Problem) -> list[MergedPair]:
+    """Each component with the one that it shares most rows with, by rising excess."""
+    responsibilities = samples.responsibilities(solution.parameters)
+    # Which is largest does not depend on a power of 2, but squares of large row weights would overflow.
+    scaled = np.ldexp(responsibilities, -int(np.frexp(responsibilities.max())[1]))
+    overlap = scaled @ scaled.T
+    np.fill_diagonal(overlap, -1.0)
+    pairs = sorted({(min(a, int(b)), max(a, int(b))) for a, b in enumerate(np.argmax(overlap, axis=1))})
+    found = [
+        _merged(a, b, responsibilities[[a, b]], solution, problem) for a, b in pairs if min(solution.counts[[a, b]]) > 0
+    ]
+    return sorted(found, key=lambda pair: pair.excess)
+
+
+def _merged(a: int, b: int, responsibilities: FloatArray, solution: Solution, problem: Problem) -> MergedPair:
+    check_time()
+    counts, means, spreads = solution.counts[[a, b]], solution.means[[a, b]], (solution.spreads[a], solution.spreads[b])
+    old = [solution.parameters.component(k) for k in (a, b)]
+    count = float(counts.sum())
+    share = float(counts[0] / count)
+    spread = spreads[0].pooled(share, spreads[1], means[0] - means[1])
+    start = share * old[0].uniquenesses + (1 - share) * old[1].uniquenesses
+    best = problem.choice.best(count, spread, start, max(len(c.loadings) for c in old))
+    merged = Component(old[0].weight + old[1].weight, counts @ means / count, best.loadings, best.uniquenesses)
+    separate = sum(
+        component_cost(n, own, component, problem)
+        for n, own, component in zip(counts.tolist(), spreads, old, strict=True)
+    )
+    labels = _x_log_x(responsibilities.sum(axis=0)) - _x_log_x(responsibilities)
+    weights = _x_log_x(counts) - _x_log_x(np.array([count]))
+    return MergedPair(a, b, merged, best.cost - separate + labels + weights)
+
+
+def component_cost(count: float, spread: Spread, component: Component, problem: Problem) -> float:
+    """The terms of the criterion that are a component's own: its rows, its price and its uniquenesses' prior."""
+    loadings, noise = component.loadings, component.uniquenesses
+    scaled = loadings / noise
+    factor = np.linalg.cholesky(np.eye(len(loadings)) + scaled @ loadings.T)
+    trace = float((spread.variances / noise).sum()) - spread.explained(np.linalg.solve(factor, scaled))
+    log_determinant = float(np.log(noise).sum() + 2 * np.log(np.diagonal(factor)).sum())
+    prior = 0.0 if problem.noise == "shared" else problem.prior_cost(Parameters.from_components([component]))
+    return (
+        count / 2 * (log_determinant + trace) + problem.pricing.component(count, len(loadings), log_determinant) + prior
+    )
+
+
+def _x_log_x(values: FloatArray) -> float:
+    positive = values[values > 0]
+    return float(positive @ np.log(positive))

@@ -1,0 +1,167 @@
+"""Where local fits of a split start: the rows of a component in two parts, on either side of a plane or a shell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._em.factor_analysis import Covariance, FactorChoice, Spread
+from amofa._em.gram import Panel
+from amofa._kernels._analyser import Solver
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa._search.clock import check_time
+
+# Principal axes that planes are looked for on: the leading ones and the last.
+_MOST_AXES = 64
+# Axes of a smaller share of the largest variance are none: with fewer rows than columns, or columns that depend on
+# others, rounding alone says where they point.
+_LEAST_AXIS = 1e-12
+# Planes at right angles to so many leading axes, and to the last, through the mean.
+_LEADING_AXES = 3
+# A part has at least so many rows: between whole numbers, so that no rounding decides.
+_LEAST_PART = 2.5
+# Distances that differ by less, relatively, are the same: in a table with fewer rows than columns all are.
+_SAME_DISTANCE = 1e-9
+# Variances of parts are at least this share of the whole's, lest ties count for everything.
+_LEAST_VARIANCE = 1e-4
+
+Mask = NDArray[np.bool_]
+
+
+class Masks(NamedTuple):
+    """Ways to part the rows in two."""
+
+    all: list[Mask]  # without doubles
+    across: list[Mask]  # those on which parts look like layers: the best cut, and the plane across the minor axis
+
+
+def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread) -> Masks:
+    """Ways to part the rows of a component in two.
+
+    Parameters
+    ----------
+    x : (d, n) float64
+        Rows of one component, features first.
+    weights : (n,) float64
+        Their weights.
+    mean : (d,) float64
+    spread : Spread
+        Second moments of the rows about it.
+
+    Returns
+    -------
+    Masks
+        Of (n,) bool. The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of
+        different ones (the best axis); the best cut of a column; planes through the mean across the leading axes and
+        the minor one, since strips longer than they are apart differ in that alone; and the inner and outer half of
+        the rows, for groups of the same centre.
+    """
+    values, vectors = spread.axes()
+    used = np.flatnonzero(values > _LEAST_AXIS * values[:1])
+    if len(used) == 0:
+        return Masks([], [])
+    if len(used) > _MOST_AXES:
+        used = np.append(used[: _MOST_AXES - 1], used[-1])
+    projected = vectors[used] @ (x - mean[:, None])
+    same, different = np.array([_cut_gains(z, weights) for z in projected]).transpose(1, 2, 0)
+    # A gap in one column of many that are alike otherwise need not show on any axis.
+    columns = np.array([_cut_gains(z, weights)[0] for z in x]).T
+    masks = [projected[i] <= same[1, i] for i in np.argsort(-same[0], kind="stable")[:2]]
+    i = int(np.argmax(different[0]))
+    masks.append(projected[i] <= different[1, i])
+    j = int(np.argmax(columns[0]))
+    masks.append(x[j] <= columns[1, j])
+    masks += [z < 0 for z in (*projected[:_LEADING_AXES], projected[-1])]
+    masks.append(_inner_half(projected, values[used], weights))
+    return Masks(_without_doubles(masks), _without_doubles([masks[0], projected[-1] < 0]))
+
+
+def _cut_gains(z: FloatArray, weights: FloatArray) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The best cut of a line for two Gaussians of the same variance, and of different: (gain in nats, threshold)."""
+    check_time()
+    order = np.argsort(z, kind="stable")
+    z, w = z[order], weights[order]
+    total = w.sum()
+    first, second = np.cumsum(w)[:-1], np.cumsum(w * z)[:-1]
+    third = np.cumsum(w * z * z)
+    square, third = third[-1], third[:-1]
+    moment = float(w @ z)
+    variance = square / total - (moment / total) ** 2
+    rest = total - first
+    possible = (first >= _LEAST_PART) & (rest >= _LEAST_PART) & (np.diff(z) > 0)
+    if not (possible.any() and variance > 0):
+        return (-np.inf, -np.inf), (-np.inf, -np.inf)
+    first, rest, second, third = first[possible], rest[possible], second[possible], third[possible]
+    least = _LEAST_VARIANCE * variance
+    below = np.maximum(third / first - (second / first) ** 2, least)
+    above = np.maximum((square - third) / rest - ((moment - second) / rest) ** 2, least)
+    mixing = first * np.log(first / total) + rest * np.log(rest / total)
+    whole = total / 2 * np.log(variance)
+    same = whole - total / 2 * np.log((first * below + rest * above) / total) + mixing
+    different = whole - first / 2 * np.log(below) - rest / 2 * np.log(above) + mixing
+    thresholds = z[:-1][possible]
+    i, j = int(np.argmax(same)), int(np.argmax(different))
+    return (float(same[i]), float(thresholds[i])), (float(different[j]), float(thresholds[j]))
+
+
+def _inner_half(projected: FloatArray, values: FloatArray, weights: FloatArray) -> Mask:
+    """Rows nearer to the mean than half of all, by Mahalanobis distance."""
+    distance = (projected**2 / np.maximum(values, values[0] * 1e-6)[:, None]).sum(axis=0)
+    order = np.argsort(distance, kind="stable")
+    cumulated = np.cumsum(weights[order])
+    middle = order[np.searchsorted(cumulated, cumulated[-1] / 2)]
+    inner: Mask = distance <= (1 + _SAME_DISTANCE) * distance[middle]
+    return inner
+
+
+def _without_doubles(masks: list[Mask]) -> list[Mask]:
+    kept: list[Mask] = []
+    for mask in masks:
+        if not any(np.array_equal(mask, other) or np.array_equal(mask, ~other) for other in kept):
+            kept.append(mask)
+    return kept
+
+
+def parts(x: FloatArray, weights: FloatArray, mask: Mask, noise: str, floor: FloatArray) -> Parameters | None:
+    """Two components without factors, one for each part of the rows; None where one has too few.
+
+    Children that inherit their parent's factors seldom win: those already explain the gap between two groups.
+    """
+    check_time()
+    total = float(weights.sum())
+    components = []
+    for part in (mask, ~mask):
+        w = np.where(part, weights, 0.0)
+        count = float(w.sum())
+        if count < _LEAST_PART:
+            return None
+        mean = x @ w / count
+        variances = np.maximum((x - mean[:, None]) ** 2 @ w / count, floor)
+        if noise == "isotropic":
+            variances[:] = max(float(variances.mean()), float(floor.max()))
+        components.append(Component(count / total, mean, np.zeros((0, len(x))), variances))
+    if noise == "shared":
+        pooled = np.average([c.uniquenesses for c in components], axis=0, weights=[c.weight for c in components])
+        components = [c._replace(uniquenesses=pooled) for c in components]
+    return Parameters.from_components(components)
+
+
+def layers(
+    x: FloatArray, weights: FloatArray, mask: Mask, choice: FactorChoice, solver: Solver | None, plain: Parameters
+) -> Parameters:
+    """The same two components with the factors that their parts show.
+
+    Layers that are close together beside their extent lie within each other for components without factors.
+    """
+    check_time()
+    components = []
+    for part, component in zip((mask, ~mask), plain.components(), strict=True):
+        w = np.where(part, weights, 0.0)
+        count = float(w.sum())
+        deviations = (x - component.mean[:, None]) * np.sqrt(w / count)
+        spread = Panel(deviations[:, part].T) if solver is None else Covariance(deviations @ deviations.T, solver)
+        best = choice.best(count, spread, component.uniquenesses, 0)
+        components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
+    return Parameters.from_components(components)

@@ -1,0 +1,256 @@
+"""Tables in files: numbers from text, .npy and .npz files, and columns out to text and .npy files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._data.checks import check_incomplete_table, check_table
+from amofa._data.mapped import in_memory, take
+from amofa.cli.table_columns import Choice
+from amofa.cli.table_text import DELIMITERS, STANDARD_STREAM, Columns, read_text, suffix
+
+# Rows that are turned into Python objects at a time on their way out.
+_ROWS_AT_ONCE = 1 << 14
+# How much an error message shows of numpy's, which may quote the file, and how many names of arrays.
+_SHOWN_REASON, _SHOWN_NAMES = 200, 20
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns read from a file.
+
+    Attributes
+    ----------
+    values : (n, d) ndarray
+        Finite real numbers; NaN where a cell is missing.
+    weights : (n,) ndarray or None
+        The column of row weights, where one was asked for.
+    labels : (n,) ndarray or None
+        The column of labels, text or numbers, where one was asked for.
+    names : tuple of d str, or None
+        Names of the columns, where the file has them.
+    """
+
+    values: NDArray[Any]
+    weights: NDArray[Any] | None
+    labels: NDArray[Any] | None
+    names: tuple[str, ...] | None
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_table(
+    source: str,
+    *,
+    columns: Sequence[str] | None = None,
+    weights: str | None = None,
+    labels: str | None = None,
+    delimiter: str | None = None,
+    key: str | None = None,
+    names: Sequence[str] | None = None,
+    n_features: int | None = None,
+    may_lack_labels: bool = False,
+    may_be_missing: bool = False,
+) -> Table:
+    r"""Read a table of numbers.
+
+    Parameters
+    ----------
+    source : str
+        A path, or "-" for standard input, which is read as text. The ending decides: .npy and .npz are numpy's (never
+        unpickled, .npy is mapped into memory), all others are UTF-8 text. Leading lines of text that start with "#" are
+        skipped. The first line after them names the columns if a field of it is neither a number nor a missing value.
+    columns : sequence of str, optional
+        Columns to read: names, numbers from 0, or ranges of numbers such as "0-3". Others may hold any text. Without
+        them, all but those of the weights and labels.
+    weights, labels : str, optional
+        The columns of row weights and of labels.
+    delimiter : str, optional
+        What separates fields, one character; " " is any white space. Without it: a tab in .tsv and .tab files,
+        otherwise what the first line shows.
+    key : str, optional
+        Which array of an .npz file. Not needed if only one has two dimensions.
+    names : sequence of str, optional
+        The columns to read of a file that has names, where `columns` are not given.
+    n_features : int, optional
+        The number of columns that there must be, weights and labels not counted.
+    may_lack_labels : bool
+        Whether there may be no column of labels: none of that name, or in a file without names, `n_features` columns
+        in all.
+    may_be_missing : bool
+        Whether cells may be missing, which are NaN then.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it does not hold such a table. The message names the file and, for text, the line and the column.
+
+    Notes
+    -----
+    Text is parsed by `numpy.loadtxt`; lines are looked at one by one only to say what is wrong.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "iris.csv")
+    ...     _ = path.write_text("width,kind,length\n3.5,setosa,1.4\n3.2,virginica,5.1\n")
+    ...     table = read_table(str(path), columns=["length", "width"])
+    >>> table.values
+    array([[1.4, 3.5],
+           [5.1, 3.2]])
+    """
+    name = "standard input" if source == STANDARD_STREAM else source
+    is_text = suffix(source) not in (".npy", ".npz")
+    if key is not None and suffix(source) != ".npz":
+        raise ValueError(f"{name} is not an .npz file, so there is no array {key!r} to choose")
+    if delimiter is not None:
+        _check_delimiter(delimiter, name, is_text)
+    chosen = Choice(name, columns, weights, labels, names, may_lack_labels, n_features)
+    if is_text:
+        found = read_text(source, chosen, delimiter, may_be_missing=may_be_missing)
+    else:
+        found = _read_numpy(source, chosen, key)
+    values, row_weights, found_names = found.numbers, None, found.names
+    if weights is not None:
+        row_weights, values, found_names = values[:, -1], values[:, :-1], found_names and found_names[:-1]
+    try:
+        if may_be_missing:
+            table, _ = check_incomplete_table(values, name=name, n_features=n_features)
+        else:
+            table = check_table(values, name=name, n_features=n_features)
+    except TypeError as error:
+        # A dtype, which for a file is a matter of its content.
+        raise ValueError(str(error)) from None
+    return Table(table, row_weights, found.labels, found_names)
+
+
+def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
+    if not is_text:
+        raise ValueError(f"{table} is not a text file, so it has no delimiter")
+    if len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"+-.\r\n':
+        raise ValueError(f"delimiter must be one character that is no part of a number, got {delimiter!r}")
+
+
+# ---- numpy's files ---------------------------------------------------------------------------------------------------
+
+
+def _read_numpy(source: str, chosen: Choice, key: str | None) -> Columns:
+    arrays = _load(source, key)
+    if isinstance(arrays, dict):
+        candidates = {name: array for name, array in arrays.items() if key == name or (key is None and array.ndim == 2)}
+        if len(candidates) != 1:
+            asked = "no table" if key is None else f"no array {key!r}"
+            found = f"several tables ({_listed(candidates)})" if candidates else asked
+            raise ValueError(f"{source} holds {found}; choose one of its arrays by key: {_listed(arrays)}")
+        array = candidates.popitem()[1]
+    else:
+        array = arrays
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise ValueError(f"{source} holds an array of {array.ndim} dimensions; a table of rows and columns is needed")
+    if chosen.is_whole:
+        return Columns(array, None, None)
+    places = chosen.places(None, array.shape[1])
+    labels = None if places.labels is None else _as_labels(in_memory(array[:, places.labels], name=source))
+    return Columns(take(array, None, places.numbers, name=source), labels, None)
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = [name[:_SHOWN_REASON] for name in islice(names, _SHOWN_NAMES + 1)]
+    return ", ".join([*first[:_SHOWN_NAMES], "..."] if len(first) > _SHOWN_NAMES else first)
+
+
+def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers as such: a table of numbers has one type for all columns."""
+    if column.dtype.kind != "f" or not np.isfinite(column).all() or (column != np.rint(column)).any():
+        return column
+    return column.astype(np.int64)
+
+
+def _load(source: str, key: str | None) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    """The array of an .npy file; or the arrays of an .npz archive, if one is called `key` that one only."""
+    with open(source, "rb") as file:
+        try:
+            if suffix(source) == ".npy":
+                mapped: NDArray[Any] = np.lib.format.open_memmap(source, mode="r")
+                return mapped
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise ValueError("a single array, not an archive of arrays")
+            arrays = {name: archive[name] for name in ([key] if key and key in archive.files else archive.files)}
+            # Of a member that is no array, numpy gives the bytes.
+            return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+        # A damaged file can raise nearly anything inside zipfile and numpy's reader.
+        except Exception as error:
+            what = str(error)[:_SHOWN_REASON]
+            raise ValueError(f"{source} cannot be read as {suffix(source)} ({what})") from error
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, header: bool = True) -> None:
+    """Write columns to a file or an open text stream.
+
+    Parameters
+    ----------
+    target : str or text stream
+        The ending of a path decides: .npy is numpy's, .tsv and .tab are text with tabs, all others, and streams, text
+        with commas.
+    columns : mapping of names to (n,) ndarrays
+        An .npy file gets an array (n, number of columns), or (n,) if there is one column only; it keeps no names.
+    header : bool, default True
+        Whether the first line of text names the columns.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    ValueError
+        If the ending of the path is .npz.
+
+    Examples
+    --------
+    >>> import sys
+    >>> write_table(sys.stdout, {"label": np.array([1, 0]), "p": np.array([0.9, 0.2])})
+    label,p
+    1,0.9
+    0,0.2
+    """
+    if not isinstance(target, str):
+        _write_text(target, columns, ",", header)
+    elif suffix(target) == ".npy":
+        arrays = list(columns.values())
+        with open(target, "wb") as file:
+            np.save(file, arrays[0] if len(arrays) == 1 else np.column_stack(arrays), allow_pickle=False)
+    elif suffix(target) == ".npz":
+        raise ValueError(f"{target}: tables are written as text (.csv, .tsv) or as .npy")
+    else:
+        with open(target, "w", encoding="utf-8", newline="") as stream:
+            _write_text(stream, columns, DELIMITERS.get(suffix(target), ","), header)
+
+
+def _write_text(stream: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str, header: bool) -> None:
+    # Python's numbers, which are written with as many digits as it takes to read the same number again.
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    if header:
+        writer.writerow(columns)
+    arrays = list(columns.values())
+    for start in range(0, len(arrays[0]), _ROWS_AT_ONCE):
+        writer.writerows(zip(*(a[start : start + _ROWS_AT_ONCE].tolist() for a in arrays), strict=True))

@@ -1,0 +1,23 @@
+# The exact maximisation of factor analysers, shared by the kernels, not installed.
+
+from amofa._kernels._newton cimport Problem, Space
+
+
+cdef class Solver:
+    cdef Py_ssize_t most_matrices, most_factors, most_rows
+    cdef double[::1] buffer
+    cdef Space space
+
+    cdef double minimize(
+        self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
+        const double *floor, double prior_count, const double *prior_scale, Py_ssize_t max_steps, double tol,
+    ) noexcept nogil
+
+    cdef Problem checked_problem(
+        self, Py_ssize_t K, const double[::1] counts, const Py_ssize_t[::1] offsets, const double[::1] floor,
+        double prior_count, const double[::1] prior_scale, const double[::1] uniquenesses,
+        const double[:, ::1] loadings, const double[:, ::1] spectra)
+    cdef double run(
+        self, const Problem *problem, double[::1] uniquenesses, double[:, ::1] loadings, double[:, ::1] spectra,
+        Py_ssize_t max_steps, double tol,
+    ) except? -1
