@@ -31,7 +31,7 @@ from amofa._parameters import Evaluator, Parameters, Statistics
 from amofa.metrics import normalized_information_distance
 
 # The slow forms that the tests compare with, too.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 import reference as reference_forms
 
 LabelledSet = tuple[NDArray[np.float64], NDArray[np.intp]]
@@ -72,7 +72,7 @@ def reference(data: Path, folder: Path, quick: bool) -> None:
 
 
 def kernels(data: Path, folder: Path, quick: bool) -> None:
-    """Largest relative differences of the kernels from dense numpy (tests/reference.py), over random shapes."""
+    """Largest relative differences of the kernels from dense numpy (tests/helpers/reference.py), over random shapes."""
     worst: dict[str, float] = {}
     rng = np.random.default_rng(0)
     for d, K in [(1, 1), (1, 4), (2, 4), (3, 2), (5, 20), (16, 8), (100, 3)]:

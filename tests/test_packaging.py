@@ -92,7 +92,7 @@ def test_compiled_modules_have_stubs():
     files = importlib.resources.files("amofa")
     compiled = [name for name in MODULES if origin(name).name.endswith(EXTENSION_SUFFIXES)]
     assert compiled
-    assert [name for name in compiled if not files.joinpath(f"{name}.pyi").is_file()] == []
+    assert [name for name in compiled if not files.joinpath(f"{name.replace('.', '/')}.pyi").is_file()] == []
 
 
 def test_command_is_installed():

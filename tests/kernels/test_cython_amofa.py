@@ -23,8 +23,8 @@ from amofa._kernels._analyser import Solver
 from amofa._parameters import Evaluator, Parameters
 from amofa._parameters import Statistics as StatisticsBuffer
 
-ROOT = Path(__file__).parents[1]
-GOLDEN = Path(__file__).parent / "cython_api.json"
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/cython_api.json"
 TOLERANCE = 1e-12
 BAD_ARGUMENT, NO_ROWS = -1, -2
 # K, d, factors of each component, n: more rows than a block, no factors, more factors than features, one of each.

@@ -1,4 +1,4 @@
-"""A few cases of each fuzz target; `python tests/fuzz.py` runs them by the minute."""
+"""A few cases of each fuzz target; `python tests/fuzz/fuzz.py` runs them by the minute."""
 
 import os
 

@@ -15,7 +15,8 @@ from cython_calls import Functions
 from hypothesis import strategies as st
 from reference import random_mixture, random_rows
 
-from amofa import (
+from amofa import cython_amofa
+from amofa._kernels import (
     _analyser,
     _em,
     _exact,
@@ -25,7 +26,6 @@ from amofa import (
     _rows,
     _statistics,
     _variational,
-    cython_amofa,
 )
 from amofa.baselines._variational import Posterior
 

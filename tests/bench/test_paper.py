@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom, t
 
 pytest.importorskip("sklearn", reason="bench/paper.py compares with scikit-learn")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import paper
 import paper_data

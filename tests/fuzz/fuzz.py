@@ -1,9 +1,9 @@
 """Fuzzing: what reads files, and what is called with arguments from outside, is given what it does not expect.
 
-    python tests/fuzz.py TARGET [--minutes N] [--seed S]
+    python tests/fuzz/fuzz.py TARGET [--minutes N] [--seed S]
 
 Targets are in the modules `fuzz_*`: each a strategy of hypothesis that makes a case, and a function that tries it. It
-fails on anything but a result that is right or an exception of the documented kinds. `tests/test_fuzz.py` runs a few
+fails on anything but a result that is right or an exception of the documented kinds. `test_fuzz.py` runs a few
 cases of each; here they run by the minute, in rounds of a few hundred, each with a seed of its own. What fails is shown
 shrunk, with the seed of its round; after a crash, the last seed printed makes the round again.
 """
@@ -14,6 +14,9 @@ import argparse
 import faulthandler
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 import fuzz_files
 import fuzz_kernels

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import amofa
 from amofa._data import row_chunks as samples
-from amofa._kernels._em import profile_likelihood as exact_em
+from amofa._em import profile_likelihood as exact_em
 
 # What a fit may say of a finite table; each names the argument or the column.
 REFUSALS = r"column \d+ of X spans|init labels no row"
