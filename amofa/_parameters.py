@@ -7,11 +7,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from amofa._kernels import _posterior, _statistics
-
-FloatArray = NDArray[np.float64]
+from amofa._typing import FloatArray as FloatArray
 
 
 class Component(NamedTuple):

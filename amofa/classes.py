@@ -28,8 +28,8 @@ from amofa._data.mapped import in_memory, take
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, floor_variances
 from amofa._model.finalize import warn_caller, warn_of_constant_columns, without_warnings
-from amofa._parameters import FloatArray
 from amofa._search.monitor import FitInterrupted
+from amofa._typing import FloatArray
 from amofa.fitting import fit
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from amofa._model.summary import aligned
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.fitting import fit
 from amofa.history import Step
 from amofa.metrics import normalized_information_distance

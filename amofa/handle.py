@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amofa._parameters import FloatArray, Parameters
+from amofa._parameters import Parameters
+from amofa._typing import FloatArray
 from amofa.cython_amofa import prepared_mixture
 
 

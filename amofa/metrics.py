@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 
 
 def normalized_information_distance(u: ArrayLike | Iterable[Hashable], v: ArrayLike | Iterable[Hashable]) -> float:

@@ -16,7 +16,7 @@ from amofa._data.mapped import in_memory
 from amofa._data.row_chunks import PosteriorBlock, Samples
 from amofa._model.base import FrozenMixture
 from amofa._model.missing_data import IncompleteSamples, condition, fill, reduced
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.criterion import INFORMATION_CRITERIA
 
 if TYPE_CHECKING:

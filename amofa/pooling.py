@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Rows that the pooled covariance may be worth: none, and then steps of two, over which accuracy is flat.

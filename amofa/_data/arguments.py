@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 DEFAULT_FLOOR = 1e-4

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.dataframes import column_without_numbers, to_array
 from amofa._data.mapped import in_memory, take
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 
 # Cells are looked at so many at a time (1 MB as float64).
 _BLOCK_VALUES = 1 << 17

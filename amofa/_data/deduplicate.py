@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.mapped import in_memory
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 
 # Tables of more values (32 MB as float64) stay as they are: there a repeated row and a weight differ by rounding.
 _MOST_VALUES = 1 << 22

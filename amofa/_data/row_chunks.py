@@ -16,7 +16,8 @@ from amofa._data.mapped import MappedFile, take
 from amofa._kernels import _kurtosis, _posterior, _rows, _statistics
 from amofa._kernels._em import Iteration, IterationPart
 from amofa._kernels._exact import ExactIteration, ExactIterationPart
-from amofa._parameters import Evaluator, FloatArray, Parameters, Statistics
+from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
 # Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs

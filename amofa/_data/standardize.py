@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from amofa._data.checks import counted_rows
 from amofa._data.row_chunks import Samples
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 
 # Variances, that is squares of standard deviations, must be normal numbers, and so must their smallest shares.
 _SCALE_MIN, _SCALE_MAX = 1e-147, 1e153

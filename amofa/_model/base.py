@@ -14,7 +14,8 @@ from amofa._data.arguments import RandomState, random_generator
 from amofa._data.dataframes import check_feature_names
 from amofa._model.from_arrays import parameters_from_arrays
 from amofa._model.summary import summarize
-from amofa._parameters import FloatArray, Parameters
+from amofa._parameters import Parameters
+from amofa._typing import FloatArray
 from amofa.criterion import n_parameters
 from amofa.handle import CythonHandle
 from amofa.history import FitReport, Step

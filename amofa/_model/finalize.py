@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
-from amofa._parameters import Evaluator, FloatArray, Parameters, Statistics
+from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._typing import FloatArray
 from amofa.criterion import Penalty, message_length
 from amofa.history import FitReport, Step
 from amofa.warnings import AmofaWarning

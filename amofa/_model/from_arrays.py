@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._parameters import Component, Evaluator, FloatArray, Parameters
+from amofa._parameters import Component, Evaluator, Parameters
+from amofa._typing import FloatArray
 
 # How far from 1 the sum of the weights may be: rounding of single precision and of printed numbers, not a mistake.
 _WEIGHT_SUM_TOLERANCE = 1e-6

@@ -18,7 +18,8 @@ from scipy.linalg import qr, solve_triangular
 
 from amofa._data.mapped import take
 from amofa._data.row_chunks import PosteriorBlock, Samples
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 from amofa.threads import use_threads
 
 Columns = NDArray[np.intp]

@@ -9,8 +9,9 @@ import numpy as np
 from amofa._data.row_chunks import Moments, Samples
 from amofa._kernels import _posterior
 from amofa._kernels._exact import ExactIteration
-from amofa._parameters import Evaluator, FloatArray, Parameters
+from amofa._parameters import Evaluator, Parameters
 from amofa._search.constraints import REFINEMENT
+from amofa._typing import FloatArray
 from amofa.baselines._variational import (
     Posterior,
     bound_of_moments,

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from amofa._data.row_chunks import Samples
-from amofa._parameters import FloatArray, Parameters
+from amofa._parameters import Parameters
+from amofa._typing import FloatArray
 from amofa.baselines._gaussian import covariance_parameters, gaussian_components
 from amofa.criterion import Penalty, gaussian_message_length
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from amofa._parameters import Component, FloatArray
+from amofa._parameters import Component
+from amofa._typing import FloatArray
 
 COVARIANCES = ("full", "diag", "spherical")
 

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 
 Generator = np.random.Generator | np.random.RandomState
 

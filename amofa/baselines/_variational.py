@@ -11,7 +11,8 @@ from scipy.special import digamma, gammaln
 
 from amofa._data.row_chunks import Moments
 from amofa._kernels import _variational
-from amofa._parameters import FloatArray, Parameters
+from amofa._parameters import Parameters
+from amofa._typing import FloatArray
 
 # Priors as in Ghahramani & Beal's own program, in columns of unit variance: Dirichlet(ALPHA / K) over the weights, and
 # Gamma(SHAPE, RATE) over the precision of each column of loadings.

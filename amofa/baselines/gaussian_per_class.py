@@ -15,7 +15,8 @@ from amofa._data.mapped import in_memory
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, Standardized
 from amofa._model.finalize import make_report, warn_of_constant_columns, with_canonical_factors
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 from amofa.baselines._gaussian import COVARIANCES, covariance_parameters, gaussian_components, mixture_parameters
 from amofa.criterion import gaussian_message_length
 from amofa.history import Step

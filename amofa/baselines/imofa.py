@@ -29,9 +29,10 @@ from amofa._model.finalize import (
     warn_of_constant_columns,
     with_canonical_factors,
 )
-from amofa._parameters import Component, Evaluator, FloatArray, Parameters
+from amofa._parameters import Component, Evaluator, Parameters
 from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
 from amofa._search.paper_moves import add_factor, covariance_misfit, first_mixture
+from amofa._typing import FloatArray
 from amofa.criterion import Penalty, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers

@@ -35,8 +35,9 @@ from amofa._model.finalize import (
     warn_of_shortfall,
     with_canonical_factors,
 )
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
 from amofa._search.constraints import REFINEMENT
+from amofa._typing import FloatArray
 from amofa.baselines._partitions import Generator, draw_seeds, k_means, nearest_centers, partition_moments
 from amofa.criterion import Likelihood, n_parameters
 from amofa.history import Step

@@ -18,7 +18,8 @@ from amofa._model.finalize import (
     warn_of_no_convergence,
     with_canonical_factors,
 )
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 from amofa.baselines._componentwise import ComponentwiseEM, Converged
 from amofa.baselines._gaussian import COVARIANCES, mixture_parameters
 from amofa.criterion import gaussian_message_length

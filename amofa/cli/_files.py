@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from numpy.typing import NDArray
 
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.cli.table_text import STANDARD_STREAM
 from amofa.cli.tables import Table, read_table
 from amofa.mixture import MixtureOfFactorAnalyzers

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._model.summary import aligned
-from amofa._parameters import FloatArray
 from amofa._search.progress import can_be_shown, progress_of_fits
+from amofa._typing import FloatArray
 from amofa.classes import ClassMixtures, fit_classes
 from amofa.cli._files import named_columns, read, read_for, table_target
 from amofa.cli._options import (

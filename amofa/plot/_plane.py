@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from amofa._data.dataframes import column_positions
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Of more columns the plane is looked for in the span of means and loadings, without (d, d) arrays.

@@ -13,7 +13,7 @@ from amofa._data.checks import check_incomplete_table
 from amofa._data.dataframes import check_same_names, column_names, column_positions
 from amofa._data.mapped import in_memory, take
 from amofa._model.summary import counted
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.plot._axes import (
     Color,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amofa._data.arguments import check_whole_number
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.plot._axes import axes_for, plain_text
 from amofa.plot._plane import check_model, feature_names

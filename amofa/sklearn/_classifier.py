@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from amofa._data.checks import check_weights
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.classes import NOISE_FLOOR, PARTS, Table, fit_classes
 from amofa.pooling import ClassFit
 from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations, unmapped

@@ -1,0 +1,10 @@
+"""Names of array types for annotations. Imports nothing of this package, so that every module can import it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
