@@ -22,6 +22,13 @@ settings.register_profile(
 settings.load_profile("amofa")
 
 
+def pytest_addoption(parser, pluginmanager):
+    """Accept the options of pytest-xdist in pyproject.toml without it, too; the tests then run in one process."""
+    if not pluginmanager.hasplugin("xdist"):
+        for name in ("--numprocesses", "--maxprocesses", "--dist"):
+            parser.addoption(name, help="ignored: pytest-xdist is not installed")
+
+
 @pytest.fixture(params=range(N_SEEDS), ids=lambda seed: f"seed{seed}")
 def seed(request):
     """0, or each of 0 .. AMOFA_TEST_SEEDS - 1."""
