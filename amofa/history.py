@@ -64,8 +64,8 @@ class FitReport:
     at_floor : (K, d) bool
         Uniquenesses that were held at their floor.
     history : tuple of Step
-    n_parameters : int, optional
-        Free parameters that were estimated; where None, those of uniquenesses of each component's own.
+    n_parameters : int
+        Free parameters that were estimated.
     """
 
     log_likelihood: float
@@ -75,4 +75,4 @@ class FitReport:
     converged: bool
     at_floor: NDArray[np.bool_]
     history: tuple[Step, ...]
-    n_parameters: int | None = None
+    n_parameters: int

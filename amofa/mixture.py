@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -469,30 +468,6 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
 
         costs = samples.over_posterior(self._parameters, cost)
         return 2 * (criterion.price(samples.total_weight) * self.n_parameters + sum(costs))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, see `amofa.io.save`.
-
-        Parameters
-        ----------
-        path : str or PathLike
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; a file that was there before is then still whole.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [[[0.6]]], [[0.64]])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(pathlib.Path(folder, "model.npz"))
-        """
-        # io lies above this module, since loading makes a model; so the way down to it is taken only here.
-        from amofa.io import save
-
-        save(self, path)
 
     def plot(self, X: ArrayLike | None = None, **options: Any) -> Axes:
         """Draw what suits, with matplotlib; see `amofa.plot` for this and more.

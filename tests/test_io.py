@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from amofa import io
+from amofa._model import files
 from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 
@@ -33,7 +34,7 @@ def fitted(rng, random_mixture):
         Step("factor", 0, (2,), 9.75, 9.5, -6.0, 8, True),
     )
     at_floor = np.array([[True, False, False], [False, False, True]])
-    report = FitReport(-1 / 3, 100 / 7, "mml", 99.5, True, at_floor, history)
+    report = FitReport(-1 / 3, 100 / 7, "mml", 99.5, True, at_floor, history, 18)
     return MixtureOfFactorAnalyzers._from_fit(random_mixture(rng, 2, 3, (2, 0)), report)
 
 
@@ -94,7 +95,7 @@ def test_a_loaded_model_works_and_is_read_only(from_arrays, fitted, rng, tmp_pat
 
 
 def test_a_fit_without_steps(fitted, tmp_path):
-    report = FitReport(0.0, 0.0, "bic", 5.0, False, fitted.at_floor, ())
+    report = FitReport(0.0, 0.0, "bic", 5.0, False, fitted.at_floor, (), 18)
     model = MixtureOfFactorAnalyzers._from_fit(fitted._parameters, report)
     model.save(tmp_path / "m")
     assert_equal(io.load(tmp_path / "m"), model)
@@ -126,6 +127,12 @@ def test_a_count_of_parameters_that_does_not_follow_from_the_factors_is_kept(fit
     report = replace(fitted._report, n_parameters=7)
     MixtureOfFactorAnalyzers._from_fit(fitted._parameters, report).save(tmp_path / "m.npz")
     assert io.load(tmp_path / "m.npz").n_parameters == 7 != fitted.n_parameters
+
+
+def test_a_checkpoint_is_read_as_its_model(fitted, tmp_path):
+    fitted.save(tmp_path / "m.npz")
+    rewrite(tmp_path / "m.npz", **{"search/phase": np.array("split"), "search/done": np.eye(3)})
+    assert_equal(io.load(tmp_path / "m.npz"), fitted)
 
 
 @pytest.mark.parametrize("name", ["model", "model.bin", "mödel.npz.old", "x" * 250])
@@ -242,7 +249,7 @@ def test_a_flipped_bit_that_shortens_an_array_is_an_error(fitted, tmp_path):
         io.load(tmp_path / "m.npz")
 
 
-@pytest.mark.parametrize("name", [*io._layout(True)])
+@pytest.mark.parametrize("name", [*files._layout(True)])
 def test_a_missing_array(name, fitted, tmp_path):
     fitted.save(tmp_path / "m.npz")
     rewrite(tmp_path / "m.npz", **{name: None})
@@ -252,7 +259,7 @@ def test_a_missing_array(name, fitted, tmp_path):
 
 def test_every_array_has_its_dtype_checked(fitted, tmp_path):
     fitted.save(tmp_path / "saved")
-    for name in [*io._layout(True)]:
+    for name in [*files._layout(True)]:
         (tmp_path / "m.npz").write_bytes((tmp_path / "saved").read_bytes())
         with np.load(tmp_path / "m.npz") as archive:
             shape = archive[name].shape
@@ -263,7 +270,7 @@ def test_every_array_has_its_dtype_checked(fitted, tmp_path):
 
 def test_every_array_has_its_shape_checked(fitted, tmp_path):
     fitted.save(tmp_path / "saved")
-    for name in [*io._layout(True)]:
+    for name in [*files._layout(True)]:
         (tmp_path / "m.npz").write_bytes((tmp_path / "saved").read_bytes())
         with np.load(tmp_path / "m.npz") as archive:
             deeper = archive[name][..., np.newaxis]

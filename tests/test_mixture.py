@@ -466,7 +466,7 @@ def report():
         Step("factor", 0, (1,), 44.5, 45.5, -39.0, 11, False),
         Step("split", 0, (0, 2), 30.125, 31.0, -20.0, 12, True),
     )
-    return FitReport(-20.0, 31.0, "mml", 50.0, True, np.array([[False, True, False], [False] * 3]), history)
+    return FitReport(-20.0, 31.0, "mml", 50.0, True, np.array([[False, True, False], [False] * 3]), history, 18)
 
 
 @pytest.fixture

@@ -1,14 +1,18 @@
-"""Plain arrays in .npz archives, read without trust in what they say of themselves."""
+"""Plain arrays in .npz archives: written all at once or not at all, read without trust in what they say."""
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
+import shutil
+import uuid
 import zipfile
 from collections.abc import Mapping
-from io import BytesIO
-from typing import Any, BinaryIO, Literal
+from io import BufferedIOBase, BytesIO
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +24,54 @@ _ARRAY_START = re.compile(
     re.DOTALL,
 )
 _PLAIN_KIND = re.compile(r"[<>|][biufcU][0-9]{1,10}")
-# How much of what is wrong in a file an error message shows.
+# Error messages show so many characters of a value in a file, and of a reason.
 SHOWN_CHARACTERS = 60
+_SHOWN_REASON = 200
 
 
-def write_arrays(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
-    """Write an archive as `numpy.savez` does."""
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write an archive as `numpy.savez` does, whole and on disk when this returns, whatever interrupts it.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        No ending is added, links are followed. A file that is there is replaced when the new one is complete.
+    arrays : mapping of str to array
+        Not of objects.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; a file that was there before is then still whole.
+    """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file, and not to be replaced", os.fspath(path))
+    # In the same folder, and so on the same file system. A process that is killed may leave it there.
+    temporary = target.with_name(f".amofa-{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            _savez(file, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except OSError as error:
+        # The temporary file's name means nothing to a user.
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def arrays_to_bytes(arrays: Mapping[str, Any]) -> bytes:
+    """Return the content of the file that `write_arrays` writes."""
+    content = BytesIO()
+    _savez(content, arrays)
+    return content.getvalue()
+
+
+def _savez(file: BufferedIOBase, arrays: Mapping[str, Any]) -> None:
     try:
         np.savez(file, **arrays)
     except ValueError as error:
@@ -35,24 +81,40 @@ def write_arrays(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
         raise
 
 
-def arrays_to_bytes(arrays: Mapping[str, Any]) -> bytes:
-    """The same as bytes."""
-    content = BytesIO()
-    write_arrays(content, arrays)
-    return content.getvalue()
+def read_arrays(source: str | os.PathLike[str] | BufferedIOBase) -> dict[str, Any]:
+    """Return what is in an archive, by name: arrays, read-only, and bytes of members that are none.
 
+    Takes no more memory than a few times the size of the file: `numpy.savez` compresses nothing, so no archive holds
+    more than the file is long. Nothing in it is executed.
 
-def read_arrays(file: BinaryIO) -> dict[str, Any]:
-    """What is in an archive, by name: arrays, read-only, and bytes of members that are none.
-
-    `numpy.savez` compresses nothing: so no archive holds more than the file is long, and a small file cannot fill the
-    memory.
+    Parameters
+    ----------
+    source : str, PathLike or binary file
 
     Raises
     ------
-    Exception
-        Of nearly any kind, if the file is damaged; ValueError if it is none that `numpy.savez` makes of plain arrays.
+    OSError
+        If the file cannot be opened, FileNotFoundError if there is none, or is a pipe or a device.
+    ValueError
+        If it is no archive that `numpy.savez` makes of plain arrays, or is damaged.
     """
+    if not isinstance(source, BufferedIOBase):
+        path = Path(source)
+        # A pipe that nobody writes to would be waited for.
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OSError(errno.EINVAL, "not a regular file", os.fspath(source))
+        with open(path, "rb") as file:
+            return read_arrays(file)
+    try:
+        return _read_archive(source)
+    except MemoryError:
+        raise
+    # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
+    except Exception as error:
+        raise ValueError(str(error)[:_SHOWN_REASON]) from error
+
+
+def _read_archive(file: BufferedIOBase) -> dict[str, Any]:
     n_bytes = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
@@ -73,7 +135,7 @@ def read_arrays(file: BinaryIO) -> dict[str, Any]:
 
 
 def _read_array(content: bytes) -> NDArray[Any]:
-    """A plain array from what `numpy.save` made of it, read-only.
+    """Return the array that `numpy.save` wrote, read-only.
 
     numpy's own reader asks for as much memory as the header claims.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Self
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.arguments import RandomState, random_generator
 from amofa._data.dataframes import check_feature_names
+from amofa._data.npz import write_arrays
+from amofa._model.files import model_arrays
 from amofa._model.from_arrays import parameters_from_arrays
 from amofa._model.summary import summarize
 from amofa._parameters import Parameters
@@ -130,7 +133,7 @@ class FrozenMixture:
 
         After a fit, of what it estimated: uniquenesses that were tied are not counted twice.
         """
-        if self._report is None or self._report.n_parameters is None:
+        if self._report is None:
             return n_parameters(self.n_features, self._parameters.n_factors)
         return self._report.n_parameters
 
@@ -290,6 +293,28 @@ class FrozenMixture:
                 0  1.0000        1                  0.350
         """
         return summarize(self._parameters, self.n_parameters, self._report, self._feature_names)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, see `amofa.io.save`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; a file that was there before is then still whole.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import amofa
+        >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0]], [[[0.6]]], [[0.64]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder, "model.npz"))
+        """
+        write_arrays(path, model_arrays(self._parameters, self._report, self._feature_names))
 
     def __repr__(self) -> str:
         shown = [str(p) for p in self._parameters.n_factors[:12]] + ["..."] * (self.n_components > 12)

@@ -1,0 +1,191 @@
+"""A model as plain arrays, as its file holds it: a format name and version, and nothing that could be executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._data.dataframes import check_feature_names
+from amofa._data.npz import SHOWN_CHARACTERS
+from amofa._model.from_arrays import parameters_from_arrays
+from amofa._parameters import Parameters
+from amofa.criterion import n_parameters
+from amofa.history import FitReport, Step
+
+_FORMAT = "amofa.MixtureOfFactorAnalyzers"
+_VERSION = 3
+
+# What a file holds: kind of value and shape of each array. K components with P factors in all, d features, of which all
+# or none have names, N; S steps of the search, with F components in all. Loadings have one row per factor, component
+# after component.
+_Layout = dict[str, tuple[str, str]]
+_MODEL: _Layout = {
+    "format": ("str", ""),
+    "version": ("int64", ""),
+    "is_fitted": ("bool", ""),
+    "weights": ("float64", "K"),
+    "means": ("float64", "K d"),
+    "uniquenesses": ("float64", "K d"),
+    "loadings": ("float64", "P d"),
+    "n_factors": ("int64", "K"),
+    "feature_names": ("str", "N"),
+}
+# In the files of fitted models only; is_fitted says that they must be there.
+_REPORT: _Layout = {
+    "log_likelihood": ("float64", ""),
+    "message_length": ("float64", ""),
+    "criterion": ("str", ""),
+    "n_samples": ("float64", ""),
+    "converged": ("bool", ""),
+    "at_floor": ("bool", "K d"),
+    "n_parameters": ("int64", ""),
+}
+# Version 1 has no count of parameters: it follows from the numbers of factors. Before version 3 features had no names.
+_LATER = {"n_parameters": 2, "feature_names": 3}
+_HISTORY: _Layout = {
+    "step_action": ("str", "S"),
+    "step_component": ("int64", "S"),
+    "step_cost": ("float64", "S"),
+    "step_message_length": ("float64", "S"),
+    "step_log_likelihood": ("float64", "S"),
+    "step_n_iter": ("int64", "S"),
+    "step_accepted": ("bool", "S"),
+    "step_n_components": ("int64", "S"),
+    "step_n_factors": ("int64", "F"),
+}
+
+# Arrays whose names begin with this are not the model's: a checkpoint is a model file that has them beside the model.
+EXTRA = "search/"
+
+_Arrays = Mapping[str, NDArray[Any]]
+
+# Error messages show so many names of unknown arrays.
+_SHOWN_NAMES = 5
+
+
+def model_arrays(
+    parameters: Parameters, report: FitReport | None = None, feature_names: tuple[str, ...] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return a model as the arrays of its file, by name.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    report : FitReport, optional
+    feature_names : tuple of d str, optional
+    """
+    values: dict[str, Any] = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "is_fitted": report is not None,
+        "weights": parameters.weights,
+        "means": parameters.means,
+        "uniquenesses": parameters.uniquenesses,
+        "loadings": parameters.loadings,
+        "n_factors": parameters.n_factors,
+        "feature_names": feature_names or (),
+    }
+    if report is not None:
+        values |= {name: getattr(report, name) for name in _REPORT}
+        values |= {f"step_{name}": [getattr(step, name) for step in report.history] for name in _step_fields()}
+        values["step_n_components"] = [step.n_components for step in report.history]
+        values["step_n_factors"] = [p for step in report.history for p in step.n_factors]
+    layout = _layout(report is not None)
+    return {name: np.asarray(values[name], dtype=kind) for name, (kind, _) in layout.items()}
+
+
+def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport | None, tuple[str, ...] | None]:
+    """Return the parameters, the report and the names of features that a file holds, after a check of all.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        Those of `EXTRA` are skipped.
+
+    Raises
+    ------
+    ValueError
+        If an array is missing, unknown, or has a wrong dtype, shape or value.
+    """
+    arrays = {name: array for name, array in arrays.items() if not name.startswith(EXTRA)}
+    _check_layout(arrays)
+    loadings = [part.T for part in _parts(arrays, "loadings", "n_factors")]
+    parameters = parameters_from_arrays(arrays["weights"], arrays["means"], loadings, arrays["uniquenesses"])
+    # Bringing the sum to 1 once more could change the last bits.
+    parameters.weights[:] = arrays["weights"]
+    names = arrays["feature_names"].tolist() if "feature_names" in arrays else []
+    report = _report(arrays, parameters) if arrays["is_fitted"] else None
+    return parameters, report, check_feature_names(names or None, parameters.n_features)
+
+
+def _layout(is_fitted: bool, version: int = _VERSION) -> _Layout:
+    whole = _MODEL | _REPORT | _HISTORY if is_fitted else _MODEL
+    return {name: array for name, array in whole.items() if _LATER.get(name, 1) <= version}
+
+
+def _step_fields() -> list[str]:
+    """Return the fields of a Step that are one value each, not the ragged factor counts."""
+    ragged = ("step_n_components", "step_n_factors")
+    return [name.removeprefix("step_") for name in _HISTORY if name not in ragged]
+
+
+def _report(arrays: _Arrays, parameters: Parameters) -> FitReport:
+    n_factors = [tuple(part.tolist()) for part in _parts(arrays, "step_n_factors", "step_n_components")]
+    fields = _step_fields()
+    rows = zip(*(arrays[f"step_{name}"].tolist() for name in fields), strict=True)
+    history = tuple(
+        Step(n_factors=of_one, **dict(zip(fields, row, strict=True)))
+        for of_one, row in zip(n_factors, rows, strict=True)
+    )
+    scalars = {name: arrays[name].item() for name in _REPORT if name != "at_floor" and name in arrays}
+    scalars.setdefault("n_parameters", n_parameters(parameters.n_features, parameters.n_factors))
+    return FitReport(at_floor=arrays["at_floor"], history=history, **scalars)
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+
+def _check_layout(arrays: _Arrays) -> None:
+    for name in ("format", "version", "is_fitted"):
+        _check_array(arrays, name, *_MODEL[name], {})
+    if arrays["format"] != _FORMAT:
+        raise ValueError(f"its format is {str(arrays['format'])[:SHOWN_CHARACTERS]!r}, not {_FORMAT!r}")
+    version = int(arrays["version"])
+    if not 1 <= version <= _VERSION:
+        raise ValueError(f"its version is {version}, this amofa reads versions 1 to {_VERSION}; upgrade amofa")
+    layout = _layout(bool(arrays["is_fitted"]), version)
+    sizes: dict[str, int] = {}
+    for name, (kind, shape) in layout.items():
+        _check_array(arrays, name, kind, shape, sizes)
+    if unknown := sorted(arrays.keys() - layout.keys()):
+        shown = [name[:SHOWN_CHARACTERS] for name in unknown[:_SHOWN_NAMES]]
+        shown += ["..."] * (len(unknown) > _SHOWN_NAMES)
+        raise ValueError(f"it holds what no such model has: {', '.join(shown)}")
+
+
+def _check_array(arrays: _Arrays, name: str, kind: str, shape: str, sizes: dict[str, int]) -> None:
+    """Check one array against its layout; `sizes` gets the lengths met for the first time."""
+    array = arrays.get(name)
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{name} is missing")
+    # A file may come from a machine of the other byte order.
+    if array.dtype.kind != "U" if kind == "str" else array.dtype.newbyteorder("=") != kind:
+        raise ValueError(f"{name} has dtype {array.dtype}, expected {kind}")
+    axes = shape.split()
+    expected = ", ".join(f"{axis} = {sizes[axis]}" if axis in sizes else axis for axis in axes)
+    if array.ndim != len(axes) or any(
+        sizes.setdefault(axis, length) != length for axis, length in zip(axes, array.shape, strict=True)
+    ):
+        raise ValueError(f"{name} has shape {array.shape}, expected ({expected})")
+
+
+def _parts(arrays: _Arrays, name: str, lengths_name: str) -> list[NDArray[Any]]:
+    """Cut a ragged array into its parts, after a check that their lengths add up to the whole."""
+    whole, lengths = arrays[name], arrays[lengths_name].tolist()
+    if min(lengths, default=0) < 0 or sum(lengths) != len(whole):
+        raise ValueError(f"{lengths_name} must not be negative and add up to the {len(whole)} rows of {name}")
+    # The last part of numpy's split is what is left after all of them: nothing.
+    return np.split(whole, np.cumsum(lengths, dtype=np.int64))[:-1]
