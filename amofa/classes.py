@@ -24,7 +24,6 @@ from amofa._data.arguments import check_noise_floor, check_not_negative, check_w
 from amofa._data.checks import check_table, check_weights
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
-from amofa._data.mapped import in_memory, take
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, floor_variances
 from amofa._model.finalize import warn_caller, warn_of_constant_columns, without_warnings
@@ -232,7 +231,6 @@ class _Rows:
             raise TypeError(f"y must hold whole numbers from 0, got dtype {labels.dtype}")
         if labels.shape != (len(X),):
             raise ValueError(f"y has shape {labels.shape}, but X has {len(X)} rows; pass one class per row")
-        labels = in_memory(labels, name="y")
         if labels.min() < 0:
             raise ValueError(f"y must hold whole numbers from 0, got {labels.min()}")
         weights = None if sample_weight is None else check_weights(sample_weight, len(X))
@@ -245,7 +243,7 @@ class _Rows:
 
     def subset(self, selected: Mask) -> _Rows:
         weights = None if self.weights is None else self.weights[selected]
-        return _Rows(take(self.X, selected), self.y[selected], weights, self.n_classes, selected)
+        return _Rows(self.X[selected], self.y[selected], weights, self.n_classes, selected)
 
     def counts(self) -> FloatArray:
         """Sums of weights of the classes, (C,)."""
@@ -264,7 +262,7 @@ class _Rows:
         floor = floor_variances(noise_floor, None, self.coordinates())
         for c in range(self.n_classes):
             rows = self.y == c
-            yield Table(take(self.X, rows), None if self.weights is None else self.weights[rows], floor)
+            yield Table(self.X[rows], None if self.weights is None else self.weights[rows], floor)
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
         """Which rows to train with, and which to hold out; nothing where none can be."""
@@ -297,7 +295,7 @@ def class_parts(X: NDArray[Any], y: Labels, n_classes: int, n_parts: int) -> Lab
     parts = np.empty(len(y), dtype=np.intp)
     for c in range(n_classes):
         rows = np.flatnonzero(y == c)
-        numbers = distinct_rows(take(X, rows))
+        numbers = distinct_rows(X[rows])
         n = int(numbers.max()) + 1
         step = -(-n // MOST_ROWS)
         taken = -(-n // step)

@@ -184,8 +184,7 @@ def fit(
     ImportError
         If progress is wanted and rich is not installed.
     OSError
-        If the checkpoint cannot be opened, or another fit is writing to it; if X is mapped from a file that is cut off
-        meanwhile.
+        If the checkpoint cannot be opened, or another fit is writing to it.
     MemoryError
         If memory does not suffice.
     FitInterrupted

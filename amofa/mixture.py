@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from amofa._data.arguments import RandomState, random_generator
 from amofa._data.checks import check_incomplete_table, check_table, check_weights, counted_rows
 from amofa._data.dataframes import check_same_names, column_names, column_positions
-from amofa._data.mapped import in_memory
 from amofa._data.row_chunks import PosteriorBlock, Samples
 from amofa._model.base import FrozenMixture
 from amofa._model.missing_data import IncompleteSamples, condition, fill, reduced
@@ -50,10 +49,10 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
     Notes
     -----
     All rows given to the methods are read in blocks, whatever their dtype and memory layout: a float32 or memory-mapped
-    table is never copied whole, and a mapped file that is cut off meanwhile is an OSError. Frames of pandas, polars,
-    pyarrow and their kind are tables, too. Cells that are NaN are missing: what is said of such a row is what its other
-    cells say, exactly, by marginal distributions. Cost is O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of
-    missing cells; no d x d matrix is formed except by `covariance`.
+    table is never copied whole. Frames of pandas, polars, pyarrow and their kind are tables, too. Cells that are NaN
+    are missing: what is said of such a row is what its other cells say, exactly, by marginal distributions. Cost is
+    O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of missing cells; no d x d matrix is formed except by
+    `covariance`.
 
     Large tables are shared among threads, one for each core that the process may use, see
     `amofa.threads.default_threads`; there are fewer in a block ``with amofa.threads.use_threads(1):``. Results are the
@@ -384,7 +383,7 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         if table.shape[1] != len(known):
             raise ValueError(f"X has {table.shape[1]} columns, but {expected} {len(known)}")
         filled = np.full((len(table), d), np.nan)
-        filled[:, known] = in_memory(table)
+        filled[:, known] = table
         fill(self._parameters, filled, random_generator(random_state) if draws else None)
         return filled
 

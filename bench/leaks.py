@@ -109,9 +109,6 @@ def mapped(X: Rows, folder: Path) -> None:
     np.save(folder / "rows.npy", X)
     table = np.load(folder / "rows.npy", mmap_mode="r")
     amofa.fit(table, max_components=2)
-    os.truncate(folder / "rows.npy", 200)
-    with contextlib.suppress(OSError):
-        amofa.fit(table)
 
 
 KINDS = (thorough, paper, wide, threads, stopped, refused, interrupted, wrong, saved, handle, mapped)

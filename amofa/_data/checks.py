@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.dataframes import column_without_numbers, to_array
-from amofa._data.mapped import in_memory, take
 from amofa._typing import FloatArray
 
 # Cells are looked at so many at a time (1 MB as float64).
@@ -147,7 +146,7 @@ def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing:
     for start in range(0, len(table) if table.dtype.kind == "f" else 0, rows):
         # As float64, which is what it will be read as: longer floats may have no finite value there.
         with np.errstate(over="ignore"):
-            values = take(table, slice(start, start + rows), name=name).astype(np.float64, copy=False)
+            values = table[start : start + rows].astype(np.float64, copy=False)
         wrong = ~np.isfinite(values)
         if may_be_missing and wrong.any():
             missing = np.isnan(values)
@@ -179,7 +178,7 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
     # Longer floats may be beyond the range of these, which is said below.
     with np.errstate(over="ignore"):
-        weights = in_memory(weights, name="sample_weight").astype(np.float64)
+        weights = weights.astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         i = int(np.argmax(wrong))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._data.mapped import in_memory
 from amofa._typing import FloatArray
 
 # Tables of more values (32 MB as float64) stay as they are: there a repeated row and a weight differ by rounding.
@@ -30,14 +29,13 @@ def merge_repeats(table: NDArray[Any], weights: FloatArray | None) -> tuple[NDAr
     Returns
     -------
     table : (m, d) ndarray
-        Different rows, sorted, where any is repeated or has another weight than 1; otherwise the rows as they are, in
-        memory. A large table is given back itself.
+        Different rows, sorted, where any is repeated or has another weight than 1; otherwise, and
+        where the table is large, the table itself.
     weights : (m,) float64 or None
         None for ones.
     """
     if table.size > _MOST_VALUES:
         return table, weights
-    table = in_memory(table)
     if weights is not None:
         kept = weights > 0
         if not kept.all():

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._data.mapped import MappedFile, take
 from amofa._kernels import _kurtosis, _posterior, _rows, _statistics
 from amofa._kernels._em import Iteration, IterationPart
 from amofa._kernels._exact import ExactIteration, ExactIterationPart
@@ -91,7 +90,6 @@ class Samples:
         scale: FloatArray | None = None,
     ) -> None:
         self._table, self._rows, self._columns = table, rows, columns
-        self._file = MappedFile.of(table)
         self._center, self._scale = center, scale
         self._weights = weights if weights is None or rows is None else weights[rows]
         self.n_rows = len(table) if rows is None else len(rows)
@@ -181,21 +179,14 @@ class Samples:
         start = i * self._step
         stop = min(start + self._step, self.n_rows)
         x = memory[: self.n_features * (stop - start)].reshape(self.n_features, stop - start)
-        block = self._block(start, stop)
-        if self._file is None:
-            _rows.load(block, self._origin, self._factor, x)
-        else:
-            self._file.check(_rows.load(block, self._origin, self._factor, x, guarded=True))
+        _rows.load(self._block(start, stop), self._origin, self._factor, x)
         return x, None if self._weights is None else self._weights[start:stop]
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         """Rows of the table in a form that the kernel reads; those of most tables are not copied."""
-        if self._rows is None and self._columns is None:
-            block = self._table[start:stop]
-            if _is_loaded(block):
-                return block
-        rows = slice(start, stop) if self._rows is None else self._rows[start:stop]
-        block = take(self._table, rows, self._columns)
+        block = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
+        if self._columns is not None:
+            block = block[:, self._columns]
         return block if _is_loaded(block) else np.require(block, np.float64, ("C", "A"))
 
     # -- parts of a pass, for several threads --

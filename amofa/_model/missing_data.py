@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from amofa._data.mapped import take
 from amofa._data.row_chunks import PosteriorBlock, Samples
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
@@ -58,7 +57,7 @@ def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Ro
     step = min(_BATCH_ROWS, max(1, _BATCH_CELLS // max(1, d)))
     for start in range(0, n, step):
         positions = np.arange(start, min(start + step, n))
-        missing = np.isnan(take(table, slice(start, start + step) if rows is None else rows[positions]))
+        missing = np.isnan(table[start : start + step] if rows is None else table[rows[positions]])
         incomplete = missing.any(axis=1)
         if not incomplete.all():
             yield positions[~incomplete], np.ones(d, dtype=np.bool_)

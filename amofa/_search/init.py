@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.dataframes import check_same_names
 from amofa._data.deduplicate import merge_repeats
-from amofa._data.mapped import in_memory, take
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates
 from amofa._em.profile_likelihood import Problem, exact_em
@@ -52,7 +51,7 @@ class LabelledRows:
         for label in range(self.labels.max() + 1):
             rows = np.flatnonzero(self.labels == label)
             weights = None if self.weights is None else self.weights[rows]
-            yield coordinates.samples(*merge_repeats(take(self.table, rows), weights), None)
+            yield coordinates.samples(*merge_repeats(self.table[rows], weights), None)
 
 
 def check_init(
@@ -102,7 +101,6 @@ def _check_labels(init: ArrayLike, n: int) -> NDArray[Any]:
         raise TypeError(f"init must be a mixture or whole numbers, one label for each row, got {kind}")
     if labels.shape != (n,):
         raise ValueError(f"init has shape {labels.shape}, but X has {n} rows; pass one label for each row")
-    labels = in_memory(labels, name="init")
     if labels.min() < UNLABELLED:
         i = int(np.argmax(labels < UNLABELLED))
         raise ValueError(f"init has the label {labels[i]} in row {i} (from 0); labels are 0 or more, or -1 for none")

@@ -11,7 +11,6 @@ from scipy.special import softmax
 
 from amofa._data.arguments import check_choice, check_not_negative
 from amofa._data.checks import check_table, check_weights, counted_rows
-from amofa._data.mapped import in_memory
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, Standardized
 from amofa._model.finalize import make_report, warn_of_constant_columns, with_canonical_factors
@@ -169,7 +168,6 @@ def _check_labels(y: ArrayLike, n: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}, but X has {n} rows; pass one label per row")
-    labels = in_memory(labels, name="y")
     if labels.dtype.kind in "fc" and np.isnan(labels).any():
         raise ValueError(f"y is NaN in row {int(np.argmax(np.isnan(labels)))} (from 0); drop such rows")
     try:

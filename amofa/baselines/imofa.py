@@ -17,7 +17,6 @@ from amofa._data.arguments import (
     random_generator,
 )
 from amofa._data.checks import check_table
-from amofa._data.mapped import take
 from amofa._data.row_chunks import Moments, Samples
 from amofa._data.standardize import Standardized, floor_variances
 from amofa._em.factor_analysis import principal_axes
@@ -165,7 +164,7 @@ def _two_sets(
         raise ValueError("X has one row, of which none can be held out; pass more rows, or validation")
     n_held_out = min(max(1, round(share * len(table))), len(table) - 1)
     order = random_generator(random_state).permutation(len(table))
-    return take(table, np.sort(order[n_held_out:])), take(table, np.sort(order[:n_held_out]))
+    return table[np.sort(order[n_held_out:])], table[np.sort(order[:n_held_out])]
 
 
 def _no_penalty(n_features: int, n_factors: Sequence[int], n: float) -> Penalty:

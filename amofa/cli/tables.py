@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.checks import check_incomplete_table, check_table
-from amofa._data.mapped import in_memory, take
 from amofa.cli.table_columns import Choice
 from amofa.cli.table_text import DELIMITERS, STANDARD_STREAM, Columns, read_text, suffix
 
@@ -167,8 +166,8 @@ def _read_numpy(source: str, chosen: Choice, key: str | None) -> Columns:
     if chosen.is_whole:
         return Columns(array, None, None)
     places = chosen.places(None, array.shape[1])
-    labels = None if places.labels is None else _as_labels(in_memory(array[:, places.labels], name=source))
-    return Columns(take(array, None, places.numbers, name=source), labels, None)
+    labels = None if places.labels is None else _as_labels(array[:, places.labels])
+    return Columns(array[:, places.numbers], labels, None)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from amofa._data.arguments import check_whole_number
 from amofa._data.checks import check_incomplete_table
 from amofa._data.dataframes import check_same_names, column_names, column_positions
-from amofa._data.mapped import in_memory, take
 from amofa._model.summary import counted
 from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -102,7 +101,7 @@ def clusters(
     ax = axes_for(ax, n_entries=model.n_components if groups is None else len(groups.names))
     if table is not None:
         rows = drawn_rows(len(table))
-        drawn = take(table, rows)
+        drawn = table[rows]
         whole = _whole(model, drawn)
         # In the order of the rows, so that no colour lies over all others.
         own = [colors[k] for k in model.predict(drawn)] if groups is None else groups.row_colors
@@ -176,7 +175,7 @@ def uncertainty(
     """
     view = make_view(model, columns)
     table = check_rows(model, X)
-    rows = take(table, drawn_rows(len(table)))
+    rows = table[drawn_rows(len(table))]
     doubt = 1.0 - model.predict_proba(rows).max(axis=1)
     # The doubtful ones on top.
     order = np.argsort(doubt, kind="stable")
@@ -230,7 +229,7 @@ def density(
     """
     check_model(model)
     (j,) = column_positions([column], model.feature_names, model.n_features, name="column")
-    values = None if X is None else _present(in_memory(check_rows(model, X)[:, j]), j)
+    values = None if X is None else _present(check_rows(model, X)[:, j], j)
     means = model.means[:, j]
     variances = np.array([(loadings[j] ** 2).sum() for loadings in model.loadings]) + model.uniquenesses[:, j]
     deviations = np.sqrt(variances)
@@ -317,7 +316,7 @@ def factor_scores(
     selected = np.flatnonzero(model.predict(table) == k)
     selected = selected[drawn_rows(len(selected))]
     groups = None if labels is None else make_groups(labels, len(table)).among(selected)
-    scores = model.factor_scores(take(table, selected))[k] if len(selected) else np.empty((0, p))
+    scores = model.factor_scores(table[selected])[k] if len(selected) else np.empty((0, p))
     color = component_colors(model.n_components)[k]
     if p == 1:
         if factors is not None or labels is not None:
@@ -396,7 +395,7 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     """
     check_model(model)
     table = check_rows(model, X)
-    proba = model.predict_proba(take(table, drawn_rows(len(table))))
+    proba = model.predict_proba(table[drawn_rows(len(table))])
     found = proba.argmax(axis=1)
     order = np.lexsort((-proba[np.arange(len(proba)), found], found))
     ax = axes_for(ax, n_entries=model.n_components)

@@ -18,7 +18,7 @@ from amofa._data.checks import check_weights
 from amofa._typing import FloatArray
 from amofa.classes import NOISE_FLOOR, PARTS, Table, fit_classes
 from amofa.pooling import ClassFit
-from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations, unmapped
+from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations
 
 
 class AMoFAClassifier(ClassifierMixin, BaseEstimator):
@@ -162,7 +162,6 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         # `fit_classes` looks for NaN in X.
-        X, y = unmapped(X, as_floats=True), unmapped(y)
         rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from amofa._data.arguments import RandomState
 from amofa._typing import FloatArray
 from amofa.fitting import fit
-from amofa.sklearn._options import FLOATS, FitOptions, checked_rows, named_or_checked, unmapped
+from amofa.sklearn._options import FLOATS, FitOptions, checked_rows, named_or_checked
 
 
 class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
@@ -136,7 +136,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
         self
         """
         # `amofa.fit` looks for NaN, and says what to do.
-        rows = validate_data(self, unmapped(X, as_floats=True), dtype=FLOATS, ensure_all_finite=False)
+        rows = validate_data(self, X, dtype=FLOATS, ensure_all_finite=False)
         self._set_fitted(fit(named_or_checked(self, X, rows), sample_weight=sample_weight, **self._options()))
         self.labels_ = self.model_.predict(rows)
         return self

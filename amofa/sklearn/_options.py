@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from amofa._data.checks import check_table
-from amofa._data.mapped import in_memory
 from amofa._search.monitor import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 
@@ -115,25 +114,9 @@ class NamedTable:
         return np.array(self._values, dtype=dtype) if copy else np.asarray(self._values, dtype=dtype)
 
 
-def unmapped(values: Any, *, as_floats: bool = False) -> Any:
-    """What scikit-learn may look into: an array that lies in a mapped file is copied to memory, unless it need not be.
-
-    Parameters
-    ----------
-    values : array-like
-    as_floats : bool, default False
-        Whether it is to be brought to one of `FLOATS`, and not looked into where it is one.
-    """
-    if not isinstance(values, np.ndarray) or values.ndim not in (1, 2) or (as_floats and values.dtype in FLOATS):
-        return values
-    return in_memory(values)
-
-
 def checked_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     """Rows for a fitted estimator, float64 or float32; an error of NaN says what takes them."""
     check_is_fitted(estimator)
-    rows: NDArray[Any] = validate_data(
-        estimator, unmapped(X, as_floats=True), dtype=FLOATS, reset=False, ensure_all_finite=False
-    )
+    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
     check_table(rows, remedy=estimator._remedy)
     return rows

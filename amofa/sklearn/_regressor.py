@@ -14,7 +14,7 @@ from amofa._data.dataframes import column_names
 from amofa._model.missing_data import conditional_moments
 from amofa.fitting import fit
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.sklearn._options import FLOATS, FitOptions, NamedTable, checked_rows, unmapped
+from amofa.sklearn._options import FLOATS, FitOptions, NamedTable, checked_rows
 
 
 class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
@@ -117,7 +117,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
         self
         """
         rows, targets = validate_data(
-            self, unmapped(X), unmapped(y), dtype=FLOATS, multi_output=True, y_numeric=True, ensure_all_finite=False
+            self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_all_finite=False
         )
         self._one_target = targets.ndim == 1
         self.n_outputs_ = 1 if self._one_target else targets.shape[1]

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,12 +6,4 @@ def load(
     center: NDArray[np.float64],
     factor: NDArray[np.float64],
     out: NDArray[np.float64],
-    guarded: bool = False,
-) -> bool: ...
-def copy(
-    table: NDArray[Any],
-    rows: NDArray[np.intp] | None,
-    columns: NDArray[np.intp] | None,
-    out: NDArray[np.int8],
-) -> bool: ...
-def forget_guards() -> None: ...
+) -> None: ...
