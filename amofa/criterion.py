@@ -10,6 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._noise import Noise
+
 # Normaliser of Rissanen's universal prior for integers (paper, eq. universalprior).
 _RISSANEN_C = 2.865064
 
@@ -40,11 +42,6 @@ def _factor_code_lengths(n_factors: Sequence[int]) -> list[float]:
     return [integer_code_length(p + shift) for p in n_factors]
 
 
-def n_noise_parameters(n_features: int, noise: str) -> int:
-    """Free uniquenesses of a set that is tied so: of one component, or of all where they are shared."""
-    return {"component": n_features, "shared": n_features, "isotropic": 1}[noise]
-
-
 def n_parameters(n_features: int, n_factors: Sequence[int], noise: str = "component") -> int:
     """Free parameters of a mixture, loadings counted up to rotation.
 
@@ -60,7 +57,8 @@ def n_parameters(n_features: int, n_factors: Sequence[int], noise: str = "compon
     """
     K = len(n_factors)
     own = K - 1 + sum(_component_parameters(n_features, p) - n_features for p in n_factors)
-    return own + n_noise_parameters(n_features, noise) * (1 if noise == "shared" else K)
+    tied = Noise(noise)
+    return own + tied.n_free(n_features) * tied.n_sets(K)
 
 
 def _component_parameters(d: int, p: int) -> int:
@@ -204,9 +202,9 @@ class Evidence:
     uses_entropy = False
 
     def __init__(self, n_features: int, n: float, noise: str, prior_count: float) -> None:
-        self.n_features, self.n, self.noise, self.prior_count = n_features, n, noise, prior_count
+        self.n_features, self.n, self.noise, self.prior_count = n_features, n, Noise(noise), prior_count
         self.log_n = math.log(n)
-        self.n_noise = n_noise_parameters(n_features, noise)
+        self.n_noise = self.noise.n_free(n_features)
         self.rows = prior_count or 1.0
         self.normaliser = (
             math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)
@@ -228,7 +226,7 @@ class Evidence:
 
     def _fixed_price(self, count: float) -> float:
         """Of a component's weight and uniquenesses."""
-        noise_price = 0.0 if self.noise == "shared" else self._noise_price(count)
+        noise_price = 0.0 if self.noise.is_shared else self._noise_price(count)
         return noise_price + 0.5 * self.log_n
 
     def _noise_price(self, count: float) -> float:
@@ -238,7 +236,7 @@ class Evidence:
 
     def mixture(self, components: Sequence[Shape]) -> float:
         total = sum(self.component(*shape) for shape in components) - 0.5 * self.log_n
-        return total + self._noise_price(self.n) if self.noise == "shared" else total
+        return total + self._noise_price(self.n) if self.noise.is_shared else total
 
 
 class Likelihood:
@@ -274,7 +272,7 @@ class Counted:
     """
 
     def __init__(self, criterion: Criterion, n_features: int, n: float, noise: str) -> None:
-        self.criterion, self.n_features, self.n, self.noise = criterion, n_features, n, noise
+        self.criterion, self.n_features, self.n, self.noise = criterion, n_features, n, Noise(noise)
         self.uses_entropy = criterion(n_features, (0,), n).uses_entropy
 
     def component(self, count: float, n_factors: int, log_determinant: float) -> float:
@@ -290,7 +288,7 @@ class Counted:
     def mixture(self, components: Sequence[Shape]) -> float:
         n_factors = tuple(p for _, p, _ in components)
         price = self._price(n_factors, tuple(count / self.n for count, _, _ in components))
-        if self.noise == "shared":
+        if self.noise.is_shared:
             # Beyond those of one component they are not parameters.
             one = self._tied_price(1.0) * self.n_features
             price -= one * (len(components) - 1)
@@ -298,7 +296,7 @@ class Counted:
 
     def _price(self, n_factors: tuple[int, ...], weights: tuple[float, ...]) -> float:
         price = self.criterion(self.n_features, n_factors, self.n).cost(0.0, 0.0, weights)
-        if self.noise == "isotropic":
+        if self.noise.is_isotropic:
             price -= sum(self._tied_price(w) for w in weights) * (self.n_features - 1)
         return price
 

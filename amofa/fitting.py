@@ -1,57 +1,35 @@
-"""fit(): options, validation, one call into the search, and the model that comes of it."""
+"""`fit`: checks of the arguments, one search, and the model that comes of it."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.arguments import (
-    DEFAULT_FLOOR,
-    check_choice,
-    check_function,
-    check_noise_floor,
-    check_path,
-    check_positive,
-    check_variances,
-    check_whole_number,
-)
 from amofa._data.checks import check_table, check_weights
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
-from amofa._data.standardize import Standardized, floor_variances, resolution_variances
-from amofa._em.factor_analysis import FactorChoice, Prior
-from amofa._em.profile_likelihood import Problem, Solution
-from amofa._em.standard import Fit, Settings
+from amofa._data.standardize import Standardized
 from amofa._model.finalize import (
-    in_canonical_order,
-    make_report,
     warn_of_constant_columns,
     warn_of_interrupt,
     warn_of_no_convergence,
     warn_of_shortfall,
     warn_of_time,
-    with_canonical_factors,
 )
-from amofa._parameters import Component, FloatArray, Parameters
-from amofa._search.checkpoint import journal_in, settings_of
-from amofa._search.clock import Clock, OutOfTime, held_to
-from amofa._search.constraints import REFINEMENT, Limits
-from amofa._search.default import thorough_search
-from amofa._search.init import LabelledRows, analysers_of_groups, check_init, moments_of_groups, parameters_of_model
-from amofa._search.journal import Outcome
-from amofa._search.monitor import Callback, FitInterrupted, OnIteration, SearchStopped, Watch
-from amofa._search.options import EVIDENCE, Options, check_limits, check_options
-from amofa._search.paper import paper_search
-from amofa._search.paper_moves import with_tied_noise
+from amofa._parameters import FloatArray
+from amofa._search.checkpoint import Checkpoint, settings_of
+from amofa._search.constraints import REFINEMENT
+from amofa._search.init import check_init
+from amofa._search.monitor import Callback, FitInterrupted, Monitor, OnIteration, OutOfTime, SearchStopped
+from amofa._search.options import FitOptions
 from amofa._search.progress import progress_line
-from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
-from amofa.history import Step
+from amofa._search.state import END, State
+from amofa._search.task import Task
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread, use_threads
 
@@ -60,8 +38,6 @@ _REMEDY = (
     "missing cells cannot be fitted yet: fit the rows without, X[numpy.isfinite(X).all(axis=1)]; the model then takes "
     "rows with NaN, and its impute(X) fills them in"
 )
-# In units of a column's variance the prior is centred within these: beyond them it is the same power of a uniqueness.
-_PRIOR_SCALES = 1e-100, 1e100
 
 
 def fit(
@@ -163,10 +139,10 @@ def fit(
         before each EM iteration, and the first model is always fitted: docs/long_fits.md says how late it may be. What
         a checkpoint has is always taken.
     checkpoint : str or PathLike, optional
-        A file to which everything that the search has come to is added, at the end of each of its steps at the latest,
-        with the best model so far, which `amofa.load` reads. The same call with the same file, after whatever has
-        cut the first one off, goes on from there and ends with the same model; one that had ended gives its model
-        again. The file is kept. While it cannot be written, as on a full disk, the fit goes on, with a warning.
+        A file that has the state of the search after each of its steps, and the best model so far, which `amofa.load`
+        reads. The same call with the same file, after whatever has interrupted the first one, resumes with the next
+        step and ends with the same model; one that had ended gives its model again. The file is kept. While it cannot
+        be written, as on a full disk, the fit goes on, with a warning.
     n_threads : int, optional
         How many threads may share the work, where there is enough of it; the model is the same for any number. Where
         not given, one for each core that the process may use, and not more than OMP_NUM_THREADS in the environment;
@@ -214,226 +190,107 @@ def fit(
     >>> model.weights.round(2)
     array([0.67, 0.33])
     """
+    options = FitOptions(
+        n_components=n_components,
+        n_factors=n_factors,
+        search=search,
+        criterion=criterion,
+        noise=noise,
+        noise_floor=noise_floor,
+        prior_scale=prior_scale,
+        prior_rows=prior_rows,
+        max_components=max_components,
+        max_factors=max_factors,
+        init=init,
+        tol=tol,
+        max_iter=max_iter,
+        callback=callback,
+        on_iteration=on_iteration,
+        progress=progress,
+        on_interrupt=on_interrupt,
+        max_time=max_time,
+        checkpoint=checkpoint,
+        n_threads=n_threads,
+    )
     names = column_names(X)
     table = check_table(X, remedy=_REMEDY)
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
-    limits = check_limits(table.shape[1], n_components, n_factors, max_components, max_factors)
-    initial = check_init(init, table, names, weights)
-    options = check_options(search, criterion, noise, prior_rows, tol, max_iter)
-    check_function("callback", callback, "a step")
-    check_function("on_iteration", on_iteration, "an iteration")
-    if not isinstance(progress, bool | np.bool_):
-        raise TypeError(f"progress must be True or False, got {progress!r}")
-    check_choice("on_interrupt", on_interrupt, ("raise", "return"))
-    floor = None if noise_floor is None else check_noise_floor(noise_floor, table.shape[1])
-    scale = None if prior_scale is None else check_variances("prior_scale", prior_scale, table.shape[1])
-    seconds = None if max_time is None else check_positive("max_time", max_time)
-    path = None if checkpoint is None else check_path("checkpoint", checkpoint)
-    if n_threads is not None:
-        n_threads = check_whole_number("n_threads", n_threads, at_least=1)
+    return fit_checked(table, weights, options, names)
 
-    def settings() -> dict[str, str]:
-        variances = {"noise_floor": floor, "prior_scale": scale}
-        return settings_of(table, weights, options, limits, variances, initial)
 
-    clock = Clock(seconds)
+def fit_checked(
+    table: NDArray[Any], weights: FloatArray | None, options: FitOptions, names: tuple[str, ...] | None
+) -> MixtureOfFactorAnalyzers:
+    """Fit a mixture to rows that are checked already; see `fit`.
+
+    Parameters
+    ----------
+    table : (n, d) ndarray
+        As `check_table` returns it.
+    weights : (n,) float64, optional
+        As `check_weights` returns it.
+    options : FitOptions
+        Checked here.
+    names : tuple of d str, or None
+        Of the columns.
+    """
+    options = options.checked(table.shape[1])
+    init = check_init(options.init, table, names, weights)
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
-    with (
-        single_blas_thread(),
-        use_threads(n_threads),
-        np.errstate(under="ignore"),
-        held_to(clock),
-        journal_in(path, settings) as journal,
-    ):
-        clock.is_live = lambda: journal.has_worked
+    with single_blas_thread(), use_threads(options.n_threads), np.errstate(under="ignore"):
+        state, checkpoint = State(), None
+        if options.checkpoint is not None:
+            checkpoint = Checkpoint(str(options.checkpoint), settings_of(table, weights, options, init))
+            state = checkpoint.open()
         rows = Standardized.of(*merge_repeats(table, weights))
         warn_of_constant_columns(rows.coordinates.constant)
-        task = _Task(rows, options, limits, *_floor_and_prior(rows, options, floor, scale), names, initial)
-        watch: Watch[Any] = Watch(
-            rows.samples, limits, callback, task.model, task.conclude, on_iteration, clock, journal
-        )
-        ended = True
-        try:
-            try:
-                with progress_line(progress) as watch.show:
-                    found = task.search(watch)
-            except (SearchStopped, OutOfTime) as stop:
-                ended, found = False, watch.best_so_far()
-                if isinstance(stop, OutOfTime):
-                    warn_of_time(seconds)
-            model = task.conclude(found, watch.history)
-            if ended:
-                journal.end(model)
-        except KeyboardInterrupt as interrupt:
-            if watch.best is None:
-                raise
-            best = task.conclude(watch.best_so_far(), watch.history)
-            if on_interrupt == "raise":
-                raise FitInterrupted(best) from interrupt
-            warn_of_interrupt()
-            return best
-        if ended:
+        return _fit_task(Task.of(rows, options, names, init), state, checkpoint)
+
+
+def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None) -> MixtureOfFactorAnalyzers:
+    """Search from a state to the end, or to what stops it, and return the model."""
+    options, limits = task.options, task.options.limits
+    try:
+        with progress_line(options.progress) as show:
+            monitor = Monitor(
+                state,
+                task.rows.samples,
+                limits,
+                task.model,
+                callback=options.callback,
+                on_iteration=options.on_iteration,
+                show=show,
+                max_time=options.max_time,
+            )
+            _take_steps(task, state, monitor, checkpoint)
+        found = monitor.best_so_far() if state.result is None else state.result
+        model = task.conclude(found, state.history)
+        if state.phase == END:
             warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
-            warn_of_shortfall(limits.n_components, found.parameters.n_components)
+            warn_of_shortfall(limits.n_components, found.n_components)
         return model
+    except KeyboardInterrupt as interrupt:
+        if state.best is None:
+            raise
+        best = task.conclude(replace(state.best, converged=False), state.history)
+        if options.on_interrupt == "raise":
+            raise FitInterrupted(best) from interrupt
+        warn_of_interrupt()
+        return best
 
 
-# ---- the search's surroundings ---------------------------------------------------------------------------------------
-
-
-def _floor_and_prior(
-    rows: Standardized, options: Options, floor: float | FloatArray | None, scale: FloatArray | None
-) -> tuple[FloatArray, Prior]:
-    """Smallest uniquenesses in the columns' own units, (d,), and the prior in the coordinates of the search."""
-    coordinates = rows.coordinates
-    variances = floor_variances(DEFAULT_FLOOR if floor is None else floor, scale, coordinates)
-    kept = ~coordinates.constant
-    unit = coordinates.scale[kept] ** 2
-    least = variances[kept] / unit
-    if floor is None and options.search == "thorough" and kept.any():
-        least = np.maximum(least, resolution_variances(rows.samples))
-        variances[kept] = least * unit
-    with np.errstate(over="ignore"):
-        center = np.ones(len(unit)) if scale is None else np.clip(scale[kept] / unit, *_PRIOR_SCALES)
-    return variances, Prior(least, center, options.prior_rows)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Rows, what is to be found in them, and the way back to the caller's columns and units.
-
-    Attributes
-    ----------
-    rows : Standardized
-    options : Options
-    limits : Limits
-    floor : (d,) float64
-        Smallest uniquenesses, in the caller's units.
-    prior : Prior
-        In the coordinates of the search.
-    names : tuple of d str, or None
-        Of the caller's columns.
-    init : MixtureOfFactorAnalyzers, LabelledRows or None
-        What to start from, in the caller's columns and units.
-    """
-
-    rows: Standardized
-    options: Options
-    limits: Limits
-    floor: FloatArray
-    prior: Prior
-    names: tuple[str, ...] | None
-    init: MixtureOfFactorAnalyzers | LabelledRows | None
-
-    def search(self, watch: Watch[Any]) -> Outcome:
-        if self.rows.samples.n_features == 0:
-            return self.nothing()
-        return self.paper(watch) if self.options.search == "paper" else self.thorough(watch)
-
-    def paper(self, watch: Watch[Fit]) -> Fit:
-        settings = Settings(
-            criterion=CRITERIA[self.options.criterion],
-            floor=self.prior.floor,
-            tol=self.options.tol,
-            max_iter=self.options.max_iter,
-            annihilates=self.limits.n_components is None,
-        )
-        init = self.init
-        if init is None:
-            start = None
-        elif isinstance(init, MixtureOfFactorAnalyzers):
-            start = self.given_model(init)
-        else:
-            start = moments_of_groups(init.groups(self.rows.coordinates), self.limits.first_factors, self.prior.floor)
-        return paper_search(self.rows.samples, settings, self.limits, watch, start)
-
-    def thorough(self, watch: Watch[Solution]) -> Solution:
-        """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
-        samples, noise = self.rows.samples, self.options.noise
-        if noise != "auto":
-            problem = self.problem(noise)
-            return thorough_search(samples, problem, self.limits, watch, init=self.given(problem))
-        own, shared = self.problem("component"), self.problem("shared")
-        start = self.given(shared) if self.starts_with_shared_noise() else None
-        # The way there would not lead over noise of each component's own.
-        directly = thorough_search(samples, shared, self.limits, watch, init=start) if start else None
-        found = thorough_search(samples, own, self.limits, watch, shared, self.given(own))
-        return found if directly is None or watch.is_better(found, directly) else directly
-
-    def starts_with_shared_noise(self) -> bool:
-        init = self.init
-        if not isinstance(init, MixtureOfFactorAnalyzers) or init.n_components == 1:
-            return False
-        return bool((init.uniquenesses == init.uniquenesses[0]).all())
-
-    def given(self, problem: Problem) -> Parameters | None:
-        """What the caller wants a thorough search to start from."""
-        init, samples = self.init, self.rows.samples
-        if init is None:
-            return None
-        if isinstance(init, MixtureOfFactorAnalyzers):
-            return with_tied_noise(self.given_model(init), problem.noise)
-        wide = samples.n_rows < samples.n_features
-        found = analysers_of_groups(init.groups(self.rows.coordinates), problem, wide=wide)
-        return with_tied_noise(found, problem.noise)
-
-    def given_model(self, model: MixtureOfFactorAnalyzers) -> Parameters:
-        """A model in the coordinates of the search."""
-        floor = self.prior.floor
-        least = np.full_like(floor, floor.max()) if self.options.noise == "isotropic" else floor
-        return parameters_of_model(model, self.rows.coordinates, least, self.limits.most_factors)
-
-    def problem(self, noise: str) -> Problem:
-        limits, d, n = self.limits, self.rows.samples.n_features, self.rows.samples.total_weight
-        pricing: Pricing
-        if self.options.criterion == EVIDENCE:
-            pricing = Evidence(d, n, noise, self.prior.count)
-        else:
-            pricing = Counted(CRITERIA[self.options.criterion], d, n, noise)
-        given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
-        return Problem(
-            self.prior,
-            pricing,
-            noise,
-            FactorChoice(pricing, self.prior, noise, given, limits.max_factors),
-            self.options.tol,
-            self.options.max_iter,
-            annihilates=limits.n_components is None,
-        )
-
-    def nothing(self) -> Fit:
-        """The model of rows that are all the same."""
-        given = self.limits.n_factors
-        factors = given[0] if isinstance(given, tuple) else given or 0
-        parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
-        return Fit(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
-
-    def restored(self, parameters: Parameters) -> Parameters:
-        in_units = self.rows.coordinates.restore(parameters, self.floor)
-        given = isinstance(self.limits.n_factors, tuple)
-        return with_canonical_factors(in_units if given else in_canonical_order(in_units))
-
-    def model(self, parameters: Parameters) -> MixtureOfFactorAnalyzers:
-        """For a callback: parameters and names alone."""
-        return MixtureOfFactorAnalyzers._from_fit(self.restored(parameters), None, self.names)
-
-    def conclude(self, found: Outcome, history: Sequence[Step]) -> MixtureOfFactorAnalyzers:
-        """With all that is to be said of it."""
-        parameters = self.restored(found.parameters)
-        report = make_report(
-            self.rows.whole,
-            parameters,
-            self.floor,
-            criterion=self.options.criterion,
-            n_parameters=n_parameters(parameters.n_features, parameters.n_factors, self.kind_of_noise(parameters)),
-            converged=found.converged,
-            history=history,
-        )
-        return MixtureOfFactorAnalyzers._from_fit(parameters, report, self.names)
-
-    def kind_of_noise(self, parameters: Parameters) -> str:
-        """How the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""
-        if self.options.noise != "auto":
-            return self.options.noise
-        noise = parameters.uniquenesses
-        return "shared" if (noise == noise[0]).all() else "component"
+def _take_steps(task: Task, state: State, monitor: Monitor, checkpoint: Checkpoint | None) -> None:
+    """Take one step after the other, with the state written after each, until the search ends or is stopped."""
+    try:
+        search = task.search(state, monitor)
+        while state.phase != END:
+            search.step()
+            if checkpoint is not None:
+                checkpoint.save(state, task.conclude)
+    except (SearchStopped, OutOfTime, KeyboardInterrupt) as stop:
+        if checkpoint is not None:
+            checkpoint.save_best(state, task.conclude)
+        if isinstance(stop, KeyboardInterrupt):
+            raise
+        if isinstance(stop, OutOfTime):
+            warn_of_time(task.options.max_time)

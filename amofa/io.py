@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-from io import BytesIO
-from pathlib import Path
-from typing import Any
 
-from amofa._data.npz import arrays_to_bytes, read_arrays
-from amofa._model.files import model_arrays, model_from_arrays
-from amofa._search.records import BEST, has_records, read, whole_records
+from amofa._data.npz import read_arrays
+from amofa._model.files import model_from_arrays
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 
@@ -83,26 +79,10 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     [array([[0.6]])]
     """
     try:
-        arrays = _arrays(path)
+        arrays = read_arrays(path)
     except ValueError as error:
         raise ValueError(f"{path} is not a model file of amofa, or is damaged ({error})") from error
     try:
         return MixtureOfFactorAnalyzers._from_fit(*model_from_arrays(arrays))
     except ValueError as error:
         raise ValueError(f"{path} does not hold a model that amofa can read: {error}") from error
-
-
-# To go with `amofa._search.records`; `load` then calls `read_arrays(path)`.
-def _arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
-    if Path(path).is_file():
-        with open(path, "rb") as file:
-            if has_records(file):
-                best = next((record for record in reversed(list(whole_records(file))) if record.tag == BEST), None)
-                if best is None:
-                    raise ValueError("a checkpoint in which there is no model yet")
-                return read_arrays(BytesIO(read(file, best)))
-    return read_arrays(path)
-
-
-def model_to_bytes(model: MixtureOfFactorAnalyzers) -> bytes:
-    return arrays_to_bytes(model_arrays(model._parameters, model._report, model._feature_names))

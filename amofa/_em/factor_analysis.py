@@ -9,11 +9,10 @@ import numpy as np
 
 from amofa._kernels._analyser import Solver
 from amofa._kernels._exact import best_isotropic_variance
+from amofa._noise import Noise
 from amofa._parameters import FloatArray
 from amofa.criterion import Pricing
 
-# How uniquenesses are tied, and the compiled core's number for it.
-NOISE = {"component": 0, "shared": 1, "isotropic": 2}
 # A single analyser is solved to within this many nats, or as many Newton steps: far less than a parameter's price.
 TOLERANCE = 1e-3
 MOST_STEPS = 30
@@ -42,13 +41,10 @@ class Prior:
     scale: FloatArray
     count: float
 
-    def cost(self, uniquenesses: FloatArray) -> float:
-        """Minus the log of the prior density over its largest value, nats; not negative."""
-        return self.count * float(_log_cosh(np.log(uniquenesses / self.scale) / 2).sum())
-
-    def isotropic_cost(self, variance: float) -> float:
-        """The same of one variance for all columns."""
-        return self.count * float(_log_cosh(np.log(variance / self.scale.mean()) / 2))
+    def cost(self, uniquenesses: FloatArray, noise: Noise = Noise.COMPONENT) -> float:
+        """Return minus the log of the prior density of (K, d) uniquenesses over its largest value, nats; at least 0."""
+        scale = self.scale.mean() if noise.is_isotropic else self.scale
+        return self.count * float(_log_cosh(np.log(noise.distinct(uniquenesses) / scale) / 2).sum())
 
 
 @dataclass(frozen=True)
@@ -202,8 +198,8 @@ class FactorChoice:
     ----------
     pricing : Pricing
     prior : Prior
-    noise : {"component", "shared", "isotropic"}
-        "shared" uniquenesses are left as they are given.
+    noise : Noise
+        Shared uniquenesses are left as they are given.
     n_factors : int, optional
         Kept where given.
     max_factors : int, optional
@@ -215,7 +211,7 @@ class FactorChoice:
 
     pricing: Pricing
     prior: Prior
-    noise: str
+    noise: Noise
     n_factors: int | None = None
     max_factors: int | None = None
     max_steps: int = MOST_STEPS
@@ -228,9 +224,9 @@ class FactorChoice:
 
     def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
         """The analyser of lowest cost, searched from the uniquenesses and number of factors given."""
-        if self.noise == "isotropic":
+        if self.noise.is_isotropic:
             return self._best_isotropic(count, spread)
-        if self.noise == "shared":
+        if self.noise.is_shared:
             return self._best_given_noise(count, spread, uniquenesses)
         if self.n_factors is not None:
             return self._solve(count, spread, uniquenesses, self.n_factors)
@@ -271,7 +267,9 @@ class FactorChoice:
             variance = self._isotropic_variance(count, values, total, min(q, d - 1))
             loadings = np.sqrt(np.maximum(values[:q, None] - variance, 0.0)) * vectors[:q]
             uniquenesses = np.full(d, variance)
-            cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.isotropic_cost(variance)
+            cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.cost(
+                uniquenesses[None], self.noise
+            )
             cost -= float(self._gains(count, values[:q] / variance).sum())
             log_determinant = d * np.log(variance) + float(_log_excess(values[:q] / variance).sum())
             price = self.pricing.component(count, q, log_determinant)

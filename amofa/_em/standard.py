@@ -1,17 +1,21 @@
-"""EM to convergence under a criterion, with annihilation of components that lack support (paper, fig. mofa_em_mml)."""
+"""EM in which labels and factors are missing, with annihilation of components that lack support.
+
+It is the EM of the paper's search (fig. mofa_em_mml).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from amofa._data.row_chunks import Samples
+from amofa._em.driver import Decision, Tell, go_on, run_em
+from amofa._em.outcome import Outcome
 from amofa._kernels import _factor
 from amofa._kernels._em import Iteration
 from amofa._parameters import Evaluator, FloatArray, Parameters, Statistics
-from amofa._search.clock import check_time
-from amofa._search.journal import Iterated
 from amofa.criterion import Criterion
 
 # The first iterations may be slow without being near the end: convergence is not looked for before this one.
@@ -20,7 +24,7 @@ _FIRST_TEST = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """How EM is run, for global and local fits alike.
+    """How EM is run, for all rows and for those of a component alike.
 
     Attributes
     ----------
@@ -34,6 +38,8 @@ class Settings:
         Most iterations of one EM run.
     annihilates : bool
         Whether components with too small a soft count are removed.
+    check : callable
+        Raises where the search is to stop.
     """
 
     criterion: Criterion
@@ -41,37 +47,12 @@ class Settings:
     tol: float
     max_iter: int
     annihilates: bool
+    check: Callable[[], None] = go_on
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A mixture that EM ended with.
-
-    Attributes
-    ----------
-    parameters : Parameters
-        The iterate of smallest cost.
-    log_likelihood, cost : float
-        Of these parameters, nats.
-    n_iter : int
-    converged : bool
-    """
-
-    parameters: Parameters
-    log_likelihood: float
-    cost: float
-    n_iter: int
-    converged: bool
-
-
-def expectation_maximization(
-    samples: Samples,
-    start: Parameters,
-    settings: Settings,
-    *,
-    target: float = np.inf,
-    iterated: Iterated | None = None,
-) -> Fit:
+def standard_em(
+    samples: Samples, start: Parameters, settings: Settings, *, target: float = np.inf, tell: Tell | None = None
+) -> Outcome:
     """Run EM from `start` and return the iterate that the criterion likes best.
 
     Parameters
@@ -82,46 +63,61 @@ def expectation_maximization(
     target : float, optional
         A cost, in nats, above which the result is of no use: EM is given up when all iterations that are left, each
         gaining as much as the last, would not come down to it.
-    iterated : callable, optional
+    tell : callable, optional
         Told of each iteration.
 
     Returns
     -------
-    Fit
+    Outcome
         Its number of components may be smaller than that of `start`.
     """
-    state = _State(samples, start, settings)
-    best, best_log_likelihood, best_cost = state.parameters.copy(), -np.inf, np.inf
-    tolerance = settings.tol * samples.total_weight
-    previous = np.inf
-    for iteration in range(1, settings.max_iter + 1):
-        check_time()
-        cost = state.expect()
-        if iterated is not None:
-            iterated(iteration, state.parameters.n_factors, state.log_likelihood, cost)
-        if cost < best_cost:
-            if best.n_factors != state.parameters.n_factors:
-                best = state.parameters.copy()
-            best.buffer[:] = state.parameters.buffer
-            best_log_likelihood, best_cost = state.log_likelihood, cost
-        gain = previous - cost
-        if iteration >= _FIRST_TEST:
-            if abs(gain) < tolerance:
-                return Fit(best, best_log_likelihood, best_cost, iteration, converged=True)
-            if gain > 0 and gain * (settings.max_iter - iteration) < cost - target:
-                break
-        previous = cost
-        if iteration < settings.max_iter:
-            state = state.maximize()
-    return Fit(best, best_log_likelihood, best_cost, iteration, converged=False)
+    rule = _StoppingRule(settings.tol * samples.total_weight, settings.max_iter, target)
+    return run_em(_Iterate(samples, start, settings), rule, settings.max_iter, check=settings.check, tell=tell)
 
 
-class _State:
-    """The current iterate with its work arrays, allocated once for a given number of components and factors."""
+class _StoppingRule:
+    """Stop where the cost hardly changes, or cannot come down to the target."""
 
-    def __init__(self, samples: Samples, parameters: Parameters, settings: Settings) -> None:
+    def __init__(self, tolerance: float, max_iter: int, target: float) -> None:
+        self.tolerance, self.max_iter, self.target = tolerance, max_iter, target
+        self.previous = np.inf
+
+    def decide(self, iterate: _Iterate, n_iter: int, cost: float) -> Decision:
+        gain = self.previous - cost
+        self.previous = cost
+        if n_iter < _FIRST_TEST:
+            return Decision.GO_ON
+        if abs(gain) < self.tolerance:
+            return Decision.CONVERGED
+        hopeless = gain > 0 and gain * (self.max_iter - n_iter) < cost - self.target
+        return Decision.GIVE_UP if hopeless else Decision.GO_ON
+
+
+class _Best:
+    """The iterate of smallest cost so far."""
+
+    def __init__(self, start: Parameters) -> None:
+        self.parameters = start.copy()
+        self.log_likelihood, self.cost = -np.inf, np.inf
+
+    def offer(self, parameters: Parameters, log_likelihood: float, cost: float) -> None:
+        if not cost < self.cost:
+            return
+        if self.parameters.n_factors != parameters.n_factors:
+            self.parameters = parameters.copy()
+        self.parameters.buffer[:] = parameters.buffer
+        self.log_likelihood, self.cost = log_likelihood, cost
+
+
+class _Iterate:
+    """The mixture at hand with its work arrays, allocated once for given numbers of components and factors."""
+
+    ends_with_m_step = False
+
+    def __init__(self, samples: Samples, parameters: Parameters, settings: Settings, best: _Best | None = None) -> None:
         self.samples, self.settings = samples, settings
         self.parameters = parameters.copy()
+        self.best = best or _Best(self.parameters)
         self.weights = parameters.weights.tolist()
         self.penalty = settings.criterion(samples.n_features, parameters.n_factors, samples.total_weight)
         # No component can lack support while all have this share.
@@ -140,19 +136,27 @@ class _State:
         self.log_likelihood = -np.inf
 
     def expect(self) -> float:
-        """E-step: statistics of the current parameters. Returns their cost, nats."""
         self.samples.expect(self.iteration)
         self.log_likelihood = self.iteration.log_likelihood + self.samples.log_jacobian
-        return self.penalty.cost(self.log_likelihood, self.iteration.entropy, self.weights)
+        cost = self.penalty.cost(self.log_likelihood, self.iteration.entropy, self.weights)
+        self.best.offer(self.parameters, self.log_likelihood, cost)
+        return cost
 
-    def maximize(self) -> _State:
-        """M-step, in place, and annihilation. Returns the state to go on with."""
+    def cost(self, objective: float) -> float:
+        return objective
+
+    def maximize(self, choose: bool = False) -> _Iterate:
+        """Run the M-step, in place, and remove components that lack support."""
         self.iteration.maximize()
         self.weights = self.parameters.weights.tolist()
         if min(self.weights) >= self.safe_weight or len(self.weights) == 1:
             return self
         survivors = _annihilate(self.parameters, self.penalty.min_soft_counts, self.samples.total_weight)
-        return self if survivors is self.parameters else _State(self.samples, survivors, self.settings)
+        return self if survivors is self.parameters else _Iterate(self.samples, survivors, self.settings, self.best)
+
+    def outcome(self, objective: float, n_iter: int, converged: bool) -> Outcome:
+        best = self.best
+        return Outcome(best.parameters, best.log_likelihood, best.cost, n_iter, converged)
 
 
 def _annihilate(parameters: Parameters, min_soft_counts: tuple[float, ...], n: float) -> Parameters:

@@ -13,7 +13,7 @@ from amofa._data.dataframes import check_same_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates
-from amofa._em.profile_likelihood import Problem, exact_em
+from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
 from amofa._parameters import Component, FloatArray, Parameters
 from amofa._search.paper_moves import first_mixture
@@ -174,7 +174,7 @@ def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bo
     plain = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), noise)])
     components = []
     for group in groups:
-        fit = exact_em(group, plain, problem, solver, problem.max_iter, choose_at=(0,))
+        fit = profile_em(group, plain, problem, solver, problem.max_iter, choose_at=(0,))
         components.append(fit.parameters.component(0)._replace(weight=group.total_weight))
     return Parameters.from_components(components)
 

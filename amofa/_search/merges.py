@@ -8,9 +8,9 @@ import numpy as np
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Spread
-from amofa._em.profile_likelihood import Problem, Solution
+from amofa._em.outcome import RowMoments
+from amofa._em.profile_likelihood import Problem
 from amofa._parameters import Component, FloatArray, Parameters
-from amofa._search.clock import check_time
 
 
 @dataclass(frozen=True)
@@ -32,24 +32,39 @@ class MergedPair:
     excess: float
 
 
-def merge_candidates(samples: Samples, solution: Solution, problem: Problem) -> list[MergedPair]:
-    """Each component with the one that it shares most rows with, by rising excess."""
-    responsibilities = samples.responsibilities(solution.parameters)
+def merge_candidates(
+    samples: Samples, parameters: Parameters, moments: RowMoments, problem: Problem
+) -> list[MergedPair]:
+    """Pair each component with the one that it shares most rows with; by rising excess.
+
+    Parameters
+    ----------
+    samples : Samples
+    parameters : Parameters
+    moments : RowMoments
+        Of all rows under these parameters.
+    problem : Problem
+    """
+    responsibilities = samples.responsibilities(parameters)
     # Which is largest does not depend on a power of 2, but squares of large row weights would overflow.
     scaled = np.ldexp(responsibilities, -int(np.frexp(responsibilities.max())[1]))
     overlap = scaled @ scaled.T
     np.fill_diagonal(overlap, -1.0)
     pairs = sorted({(min(a, int(b)), max(a, int(b))) for a, b in enumerate(np.argmax(overlap, axis=1))})
     found = [
-        _merged(a, b, responsibilities[[a, b]], solution, problem) for a, b in pairs if min(solution.counts[[a, b]]) > 0
+        _merged(a, b, responsibilities[[a, b]], parameters, moments, problem)
+        for a, b in pairs
+        if min(moments.counts[[a, b]]) > 0
     ]
     return sorted(found, key=lambda pair: pair.excess)
 
 
-def _merged(a: int, b: int, responsibilities: FloatArray, solution: Solution, problem: Problem) -> MergedPair:
-    check_time()
-    counts, means, spreads = solution.counts[[a, b]], solution.means[[a, b]], (solution.spreads[a], solution.spreads[b])
-    old = [solution.parameters.component(k) for k in (a, b)]
+def _merged(
+    a: int, b: int, responsibilities: FloatArray, parameters: Parameters, moments: RowMoments, problem: Problem
+) -> MergedPair:
+    problem.check()
+    counts, means, spreads = moments.counts[[a, b]], moments.means[[a, b]], (moments.spreads[a], moments.spreads[b])
+    old = [parameters.component(k) for k in (a, b)]
     count = float(counts.sum())
     share = float(counts[0] / count)
     spread = spreads[0].pooled(share, spreads[1], means[0] - means[1])
@@ -72,7 +87,7 @@ def component_cost(count: float, spread: Spread, component: Component, problem: 
     factor = np.linalg.cholesky(np.eye(len(loadings)) + scaled @ loadings.T)
     trace = float((spread.variances / noise).sum()) - spread.explained(np.linalg.solve(factor, scaled))
     log_determinant = float(np.log(noise).sum() + 2 * np.log(np.diagonal(factor)).sum())
-    prior = 0.0 if problem.noise == "shared" else problem.prior_cost(Parameters.from_components([component]))
+    prior = 0.0 if problem.noise.is_shared else problem.prior.cost(noise[None], problem.noise)
     return (
         count / 2 * (log_determinant + trace) + problem.pricing.component(count, len(loadings), log_determinant) + prior
     )

@@ -1,21 +1,23 @@
-"""What sees every model of a search: the record, the caller's callback, and the best model for when it is stopped."""
+"""What sees every model of a search: the record, the caller's functions, and what ends a search before its time."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import Any, Generic, TypeVar
 
 from amofa._data.row_chunks import Samples
+from amofa._em.driver import Tell
+from amofa._em.outcome import Outcome
 from amofa._model.finalize import make_step
 from amofa._parameters import Parameters
-from amofa._search.clock import Clock
 from amofa._search.constraints import Limits
-from amofa._search.journal import Journal, Outcome
+from amofa._search.state import State
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.threads import is_abandoned
 
 # Says of each model that was looked at what it cost: INFO if the search went on from it, DEBUG otherwise.
 _logger = logging.getLogger("amofa")
@@ -93,10 +95,11 @@ OnIteration = Callable[[LiveIteration], object]
 
 
 class SearchStopped(Exception):  # noqa: N818 - not an error
-    """The callback has seen enough."""
+    """A function of the caller has seen enough."""
 
 
-Found = TypeVar("Found", bound=Outcome)
+class OutOfTime(Exception):  # noqa: N818 - not an error
+    """A search has had its time."""
 
 
 class FitInterrupted(KeyboardInterrupt):
@@ -129,66 +132,61 @@ class FitInterrupted(KeyboardInterrupt):
         self.model = model
 
 
-class Watch(Generic[Found]):
-    """Keeps the history of a search, and the best model that was looked at.
+class Monitor:
+    """Keeps the history of a search and the best model, tells the caller, and stops the search.
 
     Parameters
     ----------
+    state : State
+        Of the search: its history and best model are kept here.
     samples : Samples
         In the coordinates of the search.
     limits : Limits
+    model_of : callable
+        Makes the caller's model from parameters in the coordinates of the search.
     callback : callable, optional
         Called with each step; what it returns, if true, stops the search.
-    model_of : callable, optional
-        Makes the caller's model from parameters in the coordinates of the search.
-    conclude : callable, optional
-        Makes it from an outcome and a history, with all that is to be said of it: what the journal keeps.
     on_iteration : callable, optional
         Called with each iteration of EM on all rows; what it returns, if true, stops the search, once there is a model.
-    clock : Clock, optional
-        Told when there is a model.
-    journal : Journal, optional
-        Has what an earlier run of the same search came to.
-
-    Attributes
-    ----------
-    iterated : callable or None
-        To be called by EM on all rows after each E-step, if anybody wants to know, with the number of iterations, the
-        factors of each component, and the log-likelihood and cost, nats.
-    show : callable or None
+    show : callable, optional
         Called with each step, to show it.
-    history : list of Step
-    best : Found or None
-        The model of smallest cost of those that meet the limits, of all as long as none does.
+    max_time : float, optional
+        Seconds from now on after which the search stops, once there is a model.
     """
 
     def __init__(
         self,
+        state: State,
         samples: Samples,
         limits: Limits,
-        callback: Callback | None = None,
         model_of: Callable[[Parameters], MixtureOfFactorAnalyzers] = MixtureOfFactorAnalyzers._from_fit,
-        conclude: Callable[[Any, Sequence[Step]], MixtureOfFactorAnalyzers] | None = None,
+        *,
+        callback: Callback | None = None,
         on_iteration: OnIteration | None = None,
-        clock: Clock | None = None,
-        journal: Journal | None = None,
+        show: Callable[[Step], None] | None = None,
+        max_time: float | None = None,
     ) -> None:
-        self.samples, self.limits, self.callback, self.model_of = samples, limits, callback, model_of
-        self.conclude, self.clock, self.journal = conclude, clock or Clock(), journal or Journal()
-        self.on_iteration = on_iteration
-        self.iterated = None if on_iteration is None else self._iterated
+        self.state, self.samples, self.limits, self.model_of = state, samples, limits, model_of
+        self.callback, self.on_iteration, self.show = callback, on_iteration, show
+        self.end = math.inf if max_time is None else time.monotonic() + max_time
         self.is_to_stop = False
-        self.show: Callable[[Step], None] | None = None
-        self.history: list[Step] = []
-        self.best: Found | None = None
 
-    def see(self, action: str, component: int, outcome: Found, *, accepted: bool, n_iter: int | None = None) -> None:
+    # -- what ends a search --
+
+    def check(self) -> None:
+        """Raise OutOfTime if the time is over, or if nobody waits for what this thread is at, as after Ctrl-C."""
+        if is_abandoned() or (self.state.best is not None and time.monotonic() >= self.end):
+            raise OutOfTime
+
+    # -- what a search tells --
+
+    def see(self, action: str, component: int, outcome: Outcome, *, accepted: bool, n_iter: int | None = None) -> None:
         """Put a model into the history, and keep it if it is the best.
 
         Raises
         ------
         SearchStopped
-            If the callback says so.
+            If the caller says so.
         """
         step = make_step(
             self.samples,
@@ -201,43 +199,44 @@ class Watch(Generic[Found]):
             accepted=accepted,
         )
         # The model first: an interrupt may come at any moment, and wants it.
-        improved = self.best is None or self.is_better(outcome, self.best)
-        if improved:
-            self.best = outcome
-            self.clock.may_stop = True
-        self.history.append(step)
-        if improved and self.conclude is not None:
-            self.journal.keep(partial(self.conclude, self.best_so_far(), self.history))
+        if self.state.best is None or self.is_better(outcome, self.state.best):
+            self.state.best = outcome
+        self.state.history.append(step)
         _log(step)
         if self.show is not None:
             self.show(step)
-        if self.callback is not None and self.callback(self.live(step, outcome.parameters)):
-            raise SearchStopped
+        if self.callback is not None and self.callback(self._live(step, outcome.parameters)):
+            self.is_to_stop = True
         if self.is_to_stop:
             raise SearchStopped
 
-    def _iterated(self, n_iter: int, n_factors: tuple[int, ...], log_likelihood: float, cost: float) -> None:
-        """Tell of an iteration of EM on all rows."""
+    @property
+    def tell(self) -> Tell | None:
+        """To be called after each E-step of EM on all rows, if anybody wants to know."""
+        return None if self.on_iteration is None else self._tell
+
+    def _tell(self, n_iter: int, n_factors: tuple[int, ...], log_likelihood: float, cost: float) -> None:
         assert self.on_iteration is not None
         if self.on_iteration(LiveIteration(n_iter, n_factors, log_likelihood, cost)):
             self.is_to_stop = True
-        if self.is_to_stop and self.best is not None:
+        if self.is_to_stop and self.state.best is not None:
             raise SearchStopped
 
-    def best_so_far(self) -> Found:
-        """The best model of a search that has not ended."""
-        best: Any = self.best
-        assert best is not None
-        found: Found = replace(best, converged=False)
-        return found
-
-    def live(self, step: Step, parameters: Parameters) -> LiveStep:
+    def _live(self, step: Step, parameters: Parameters) -> LiveStep:
         values = {field.name: getattr(step, field.name) for field in fields(step)}
         return LiveStep(**values, model=self.model_of(parameters))
 
-    def is_better(self, outcome: Found, best: Found) -> bool:
+    # -- the best model --
+
+    def is_better(self, outcome: Outcome, best: Outcome) -> bool:
+        """Return whether a model is better than another: it meets the limits and costs less, or the other doesn't."""
         met = self.limits.met_by(outcome.parameters)
         return (met and outcome.cost < best.cost) or not self.limits.met_by(best.parameters)
+
+    def best_so_far(self) -> Outcome:
+        """Return the best model of a search that has not ended."""
+        assert self.state.best is not None
+        return replace(self.state.best, converged=False)
 
 
 def _log(step: Step) -> None:

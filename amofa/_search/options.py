@@ -1,83 +1,212 @@
-"""What kind of fit is asked for: the arguments of `fit` that are neither rows nor models, checked."""
+"""The options of `amofa.fit`: the one place where they are named, with defaults, checks and a line of help."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from amofa._data.arguments import (
     check_choice,
     check_factor_sequence,
+    check_function,
+    check_noise_floor,
     check_not_negative,
+    check_path,
     check_positive,
+    check_variances,
     check_whole_number,
 )
-from amofa._em.factor_analysis import NOISE
+from amofa._noise import Noise
 from amofa._search.constraints import Limits
 from amofa.criterion import CRITERIA
+
+if TYPE_CHECKING:
+    from amofa._search.monitor import Callback, OnIteration
+    from amofa.mixture import MixtureOfFactorAnalyzers
 
 SEARCHES = ("thorough", "paper")
 # The criterion of "thorough" that the paper's search does not have: it depends on more than numbers of parameters.
 EVIDENCE = "evidence"
-NOISES = (*NOISE, "auto")
+AUTO = "auto"
+NOISES = (*map(str, Noise), AUTO)
 # Rows that the prior of a uniqueness is worth. It has a variance from here on.
 _PRIOR_ROWS = 4.0
 
 
-def check_limits(
-    d: int,
-    n_components: int | None,
-    n_factors: int | Sequence[int] | None,
-    max_components: int | None,
-    max_factors: int | None,
-) -> Limits:
-    if n_components is not None:
-        n_components = check_whole_number("n_components", n_components, at_least=1)
-    factors: int | tuple[int, ...] | None
-    if n_factors is None or isinstance(n_factors, Integral):
-        factors = None if n_factors is None else check_whole_number("n_factors", n_factors, at_least=0, at_most=d)
-    else:
-        factors = check_factor_sequence(n_factors, d, n_components)
-        n_components = len(factors)
-    if max_components is not None:
-        max_components = check_whole_number("max_components", max_components, at_least=n_components or 1)
-    if max_factors is not None:
-        given = factors if isinstance(factors, int) else max(factors or (0,))
-        max_factors = check_whole_number("max_factors", max_factors, at_least=given)
-    return Limits(n_components, factors, max_components, max_factors)
+def _option(
+    help: str = "",
+    kind: Callable[[str], Any] | None = None,
+    metavar: str = "",
+    *,
+    many: bool = False,
+    decides: bool = True,
+) -> dict[str, Any]:
+    """Describe an option.
+
+    Parameters
+    ----------
+    help : str
+        A line for the command line.
+    kind : callable, optional
+        Makes a value, or one of several, from text; None where the command line does not have the option.
+    metavar : str
+        What help calls the value.
+    many : bool
+        Whether there may be several values, with commas.
+    decides : bool
+        Whether the model depends on it.
+    """
+    return {"help": help, "kind": kind, "metavar": metavar, "many": many, "decides": decides}
+
+
+_N_FACTORS = "number of factors of every component, or one for each with commas; found if not given"
+_CRITERION = f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)"
+_NOISE = f"how uniquenesses are tied: {', '.join(NOISES)} (default: auto, of the thorough search)"
+_NOISE_FLOOR = "smallest uniqueness, as a share of each column's variance; or with commas, a variance for each column"
+_MAX_TIME = "time after which the best model so far is the result"
 
 
 @dataclass(frozen=True)
-class Options:
-    """What kind of search, checked."""
+class FitOptions:
+    """The options of `amofa.fit`, which describes them, in the order in which it has them."""
 
-    search: str
-    criterion: str
-    noise: str
-    prior_rows: float
-    tol: float
-    max_iter: int
-
-
-def check_options(search: Any, criterion: Any, noise: Any, prior_rows: Any, tol: Any, max_iter: Any) -> Options:
-    search = check_choice("search", search, SEARCHES)
-    paper = search == "paper"
-    noise = check_choice("noise", ("component" if paper else "auto") if noise is None else noise, NOISES)
-    if paper:
-        if noise != "component":
-            raise ValueError(f"noise={noise!r} needs search='thorough'; the paper's has noise='component' alone")
-        if criterion == EVIDENCE:
-            raise ValueError("criterion='evidence' needs search='thorough'; the paper's search has criterion='mml'")
-        if prior_rows is not None:
-            raise ValueError("prior_rows needs search='thorough'; the paper's search has no prior")
-    default, known = ("mml", tuple(CRITERIA)) if paper else (EVIDENCE, (EVIDENCE, *CRITERIA))
-    return Options(
-        search,
-        check_choice("criterion", default if criterion is None else criterion, known),
-        noise,
-        _PRIOR_ROWS if prior_rows is None else check_not_negative("prior_rows", prior_rows),
-        check_positive("tol", tol),
-        check_whole_number("max_iter", max_iter, at_least=1),
+    n_components: int | None = field(
+        default=None, metadata=_option("number of components; found if not given", int, "K")
     )
+    n_factors: int | Sequence[int] | None = field(default=None, metadata=_option(_N_FACTORS, int, "P", many=True))
+    search: str = field(
+        default="thorough", metadata=_option(f"how numbers are found: {', '.join(SEARCHES)}", str, "NAME")
+    )
+    criterion: str | None = field(default=None, metadata=_option(_CRITERION, str, "NAME"))
+    noise: str | None = field(default=None, metadata=_option(_NOISE, str, "NAME"))
+    noise_floor: float | ArrayLike | None = field(
+        default=None, metadata=_option(_NOISE_FLOOR, float, "SHARE", many=True)
+    )
+    prior_scale: ArrayLike | None = field(default=None, metadata=_option())
+    prior_rows: float | None = field(default=None, metadata=_option())
+    max_components: int | None = field(default=None, metadata=_option("most components that are found", int, "K"))
+    max_factors: int | None = field(
+        default=None, metadata=_option("most factors of a component that are found", int, "P")
+    )
+    init: MixtureOfFactorAnalyzers | ArrayLike | None = field(
+        default=None, metadata=_option("model file to start from, instead of one component", str, "MODEL")
+    )
+    tol: float = field(default=1e-5, metadata=_option("smallest gain worth going on for, nats per row", float, "NATS"))
+    max_iter: int = field(default=100, metadata=_option("most iterations of one EM run", int, "N"))
+    callback: Callback | None = field(default=None, metadata=_option(decides=False))
+    on_iteration: OnIteration | None = field(default=None, metadata=_option(decides=False))
+    progress: bool = field(default=False, metadata=_option(decides=False))
+    on_interrupt: str = field(default="raise", metadata=_option(decides=False))
+    max_time: float | None = field(default=None, metadata=_option(_MAX_TIME, float, "SECONDS", decides=False))
+    checkpoint: str | os.PathLike[str] | None = field(
+        default=None, metadata=_option("file from which the same command resumes", str, "FILE", decides=False)
+    )
+    n_threads: int | None = field(
+        default=None,
+        metadata=_option(
+            "threads for large tables (default: as many as there are processors for)", int, "N", decides=False
+        ),
+    )
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether the search is the paper's."""
+        return self.search == "paper"
+
+    @property
+    def limits(self) -> Limits:
+        """What the search must keep or not exceed; of options that are checked."""
+        n_factors: Any = self.n_factors
+        return Limits(self.n_components, n_factors, self.max_components, self.max_factors)
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the options that the model depends on, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata["decides"]}
+
+    def checked(self, n_features: int) -> FitOptions:
+        """Check the options for a table of so many columns, all but `init`, and fill in defaults of the search.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If one cannot be used; the message names it and says what to do.
+        """
+        return replace(
+            self,
+            **self._checked_numbers(n_features),
+            **self._checked_kind(),
+            **self._checked_control(),
+            **self._checked_variances(n_features),
+        )
+
+    def _checked_numbers(self, d: int) -> dict[str, Any]:
+        n_components, n_factors = self.n_components, self.n_factors
+        max_components, max_factors = self.max_components, self.max_factors
+        if n_components is not None:
+            n_components = check_whole_number("n_components", n_components, at_least=1)
+        factors: int | tuple[int, ...] | None
+        if n_factors is None or isinstance(n_factors, Integral):
+            factors = None if n_factors is None else check_whole_number("n_factors", n_factors, at_least=0, at_most=d)
+        else:
+            factors = check_factor_sequence(n_factors, d, n_components)
+            n_components = len(factors)
+        if max_components is not None:
+            max_components = check_whole_number("max_components", max_components, at_least=n_components or 1)
+        if max_factors is not None:
+            given = factors if isinstance(factors, int) else max(factors or (0,))
+            max_factors = check_whole_number("max_factors", max_factors, at_least=given)
+        return {
+            "n_components": n_components,
+            "n_factors": factors,
+            "max_components": max_components,
+            "max_factors": max_factors,
+        }
+
+    def _checked_kind(self) -> dict[str, Any]:
+        """Check the options that say what kind of search it is."""
+        check_choice("search", self.search, SEARCHES)
+        default = Noise.COMPONENT if self.is_paper else AUTO
+        noise = check_choice("noise", default if self.noise is None else self.noise, NOISES)
+        if self.is_paper:
+            if noise != Noise.COMPONENT:
+                raise ValueError(f"noise={noise!r} needs search='thorough'; the paper's has noise='component' alone")
+            if self.criterion == EVIDENCE:
+                raise ValueError("criterion='evidence' needs search='thorough'; the paper's search has criterion='mml'")
+            if self.prior_rows is not None:
+                raise ValueError("prior_rows needs search='thorough'; the paper's search has no prior")
+        criteria = tuple(CRITERIA) if self.is_paper else (EVIDENCE, *CRITERIA)
+        criterion = ("mml" if self.is_paper else EVIDENCE) if self.criterion is None else self.criterion
+        return {
+            "noise": noise,
+            "criterion": check_choice("criterion", criterion, criteria),
+            "prior_rows": _PRIOR_ROWS if self.prior_rows is None else check_not_negative("prior_rows", self.prior_rows),
+            "tol": check_positive("tol", self.tol),
+            "max_iter": check_whole_number("max_iter", self.max_iter, at_least=1),
+        }
+
+    def _checked_control(self) -> dict[str, Any]:
+        """Check the options that say how the run is watched and ended."""
+        check_function("callback", self.callback, "a step")
+        check_function("on_iteration", self.on_iteration, "an iteration")
+        if not isinstance(self.progress, bool | np.bool_):
+            raise TypeError(f"progress must be True or False, got {self.progress!r}")
+        check_choice("on_interrupt", self.on_interrupt, ("raise", "return"))
+        time, path, threads = self.max_time, self.checkpoint, self.n_threads
+        return {
+            "max_time": None if time is None else check_positive("max_time", time),
+            "checkpoint": None if path is None else check_path("checkpoint", path),
+            "n_threads": None if threads is None else check_whole_number("n_threads", threads, at_least=1),
+        }
+
+    def _checked_variances(self, d: int) -> dict[str, Any]:
+        floor, scale = self.noise_floor, self.prior_scale
+        return {
+            "noise_floor": None if floor is None else check_noise_floor(floor, d),
+            "prior_scale": None if scale is None else check_variances("prior_scale", scale, d),
+        }

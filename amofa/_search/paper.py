@@ -1,4 +1,8 @@
-"""The search of the paper (figure amofa): grow by the better of a split and a factor, then downsize."""
+"""The search of the paper (figure amofa): grow by the better of a split and a factor, then downsize.
+
+A search is a `State` and a step. The phase of the state names the method that is the next step, and each method sets
+the phase that follows it. The choices where the paper is silent are listed in docs/algorithm.md.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
-from amofa._em.standard import Fit, Settings, expectation_maximization
+from amofa._em.outcome import Outcome
+from amofa._em.standard import Settings, standard_em
 from amofa._parameters import FloatArray, Parameters
 from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Limits
-from amofa._search.journal import Arrays, pack_outcome, unpack_outcome
-from amofa._search.monitor import Watch
+from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import (
     Shape,
     Shapes,
@@ -22,10 +26,11 @@ from amofa._search.paper_moves import (
     first_mixture,
     merge_coincident,
     shapes,
-    split,
+    split_component,
     variances,
     without_idle,
 )
+from amofa._search.state import END, State
 
 # The component of largest kurtosis is often not the one whose split pays: where it does not, the runner-up is tried.
 # Measured on 300 fresh draws of Example 2: the right K in 282 with it, 260 without.
@@ -41,82 +46,122 @@ class Proposal:
 
     action: str
     component: int
-    fit: Fit
+    fit: Outcome
     n_iter: int
 
 
-def paper_search(
-    samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit], init: Parameters | None = None
-) -> Fit:
-    """The algorithm of the paper, with the choices where it is silent that are listed in docs/algorithm.md.
+class PaperSearch:
+    """The algorithm of Kaya & Salah.
 
     Parameters
     ----------
+    state : State
+        Changed by each step.
     samples : Samples
     settings : Settings
-    limits : Limits
-    watch : Watch
-        Sees every model that was looked at, the rejected ones too.
-    init : Parameters, optional
+    start : Parameters, optional
         The mixture to start from, in place of one component.
-
-    Returns
-    -------
-    Fit
-        The model of smallest cost of all that meet `limits`.
+    limits : Limits
+    monitor : Monitor
+        Sees every model that was looked at, the rejected ones too.
     """
-    search = _Search(samples, settings, limits, watch)
-    search.start(init)
-    while search.grow():
-        pass
-    if isinstance(limits.n_factors, tuple):
-        search.complete_factors(limits.n_factors)
-    if limits.n_components is None:
-        search.downsize(1)
-    return search.refine()
 
+    def __init__(
+        self,
+        state: State,
+        samples: Samples,
+        settings: Settings,
+        start: Parameters | None,
+        *,
+        limits: Limits,
+        monitor: Monitor,
+    ) -> None:
+        self.state, self.samples, self.settings, self.init = state, samples, settings, start
+        self.limits, self.monitor = limits, monitor
 
-class _Search:
-    """The model at hand."""
+    def step(self) -> None:
+        """Take the next step."""
+        getattr(self, self.state.phase)()
 
-    def __init__(self, samples: Samples, settings: Settings, limits: Limits, watch: Watch[Fit]) -> None:
-        self.samples, self.settings, self.limits, self.watch = samples, settings, limits, watch
-        self.current: Fit
+    @property
+    def result(self) -> Outcome:
+        """The model of smallest cost of all that meet the limits."""
+        assert self.state.result is not None
+        return self.state.result
 
-    # -- the phases --
+    # -- phases ----------------------------------------------------------------------------------------------------
 
-    def start(self, init: Parameters | None) -> None:
-        """Fit one component, or the mixture given, as far as it may have as many and of so many factors."""
-        first = init or first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
-        self.settle("start", first)
-        if self.limits.most_components is not None:
-            self.downsize(self.limits.most_components)
-        given = self.limits.n_factors
-        if isinstance(given, int) and min(self.current.parameters.n_factors) < given:
-            self.complete_factors((given,) * self.current.parameters.n_components)
+    def start(self) -> None:
+        """Begin with one component, or with the mixture that is given."""
+        state = self.state
+        state.pending = self.init or first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
+        state.phase = "settle"
 
-    def settle(self, action: str, start: Parameters) -> None:
-        """Fit a mixture, without components that come to nothing on the way."""
-        kept: Parameters | None = start
-        while kept is not None:
-            self.current = self.fit(kept)
-            self.record(Proposal(action, -1, self.current, self.current.n_iter), accepted=True)
-            fewer = without_idle(self.current.parameters, self.samples)
-            kept = None if fewer is self.current.parameters else fewer
+    def settle(self) -> None:
+        """Fit the pending mixture, and again without components that have come to nothing on the way."""
+        state = self.state
+        assert state.pending is not None
+        self._accept("start", -1, self._fit(state.pending))
+        fewer = without_idle(self.current.parameters, self.samples)
+        state.pending = None if fewer is self.current.parameters else fewer
+        if state.pending is None:
+            state.phase = "reduce"
 
-    def grow(self) -> bool:
-        """Make the better of a split and a factor addition; False where neither lowers the cost enough."""
+    def reduce(self) -> None:
+        """Remove the lightest of more components than there may be."""
+        most = self.limits.most_components
+        if most is not None and self.current.n_components > most:
+            self._remove_lightest()
+        else:
+            self.state.phase = "even"
+
+    def even(self) -> None:
+        """Give all components the number of factors that was asked for."""
+        given, n_factors = self.limits.n_factors, self.current.parameters.n_factors
+        if isinstance(given, int) and min(n_factors) < given:
+            self._complete_factors((given,) * len(n_factors))
+        self.state.phase = "grow"
+
+    def grow(self) -> None:
+        """Make the better of a split and a factor addition, if either lowers the cost enough."""
         moments = shapes(self.samples, self.current.parameters)
         proposals = [p for p in (self.propose_split(moments), self.propose_factor(moments)) if p is not None]
         accepted = self.choose(proposals)
+        if accepted is None:
+            self.state.phase = "factors"
+        else:
+            self.state.current = accepted.fit
         for proposal in proposals:
-            self.record(proposal, accepted=proposal is accepted)
-        if accepted is not None:
-            self.current = accepted.fit
-        return accepted is not None
+            self._record(proposal, accepted=proposal is accepted)
+
+    def factors(self) -> None:
+        """Give the components, the heaviest first, the numbers of factors that were asked for one by one."""
+        if isinstance(self.limits.n_factors, tuple):
+            self._complete_factors(self.limits.n_factors)
+        self.state.phase = "downsize"
+
+    def downsize(self) -> None:
+        """Remove the lightest component, down to one, where the number of components is not given."""
+        if self.limits.n_components is None and self.current.n_components > 1:
+            self._remove_lightest()
+        else:
+            self.state.phase = "refine"
+
+    def refine(self) -> None:
+        """Run more EM of the best model where it met the limit of iterations before the tolerance."""
+        state = self.state
+        best = state.best
+        assert best is not None
+        state.result, state.phase = best, END
+        if not best.converged:
+            longer = replace(self.settings, max_iter=REFINEMENT * self.settings.max_iter)
+            state.result = self._em(best.parameters, longer)
+            self._accept("refine", -1, state.result)
+
+    # -- choices ---------------------------------------------------------------------------------------------------
 
     def choose(self, proposals: Sequence[Proposal]) -> Proposal | None:
-        """The cheapest proposal if it lowers the cost by more than the tolerance; a split where more must come."""
+        """Return the cheapest proposal if it pays; a split where there must be more components."""
         best = min(proposals, key=lambda p: p.fit.cost, default=None)
         if best is not None and self.pays(best):
             return best
@@ -125,41 +170,8 @@ class _Search:
         return None
 
     def pays(self, proposal: Proposal) -> bool:
-        """Whether it lowers the cost by more than the tolerance."""
+        """Return whether a proposal lowers the cost by more than the tolerance."""
         return self.current.cost - proposal.fit.cost > self.settings.tol * self.samples.total_weight
-
-    def complete_factors(self, n_factors: tuple[int, ...]) -> None:
-        """Give the components, the heaviest first, the numbers of factors that were asked for."""
-        order = np.argsort(-self.current.parameters.weights, kind="stable")
-        components = self.current.parameters.components()
-        parameters = Parameters.from_components([components[k] for k in order])
-        for k, wanted in enumerate(n_factors[: parameters.n_components]):
-            covariance = shapes(self.samples, parameters).covariances[k]
-            while parameters.n_factors[k] < wanted:
-                parameters = add_factor(parameters, k, covariance, self.settings.floor)
-            self.current = self.fit(parameters)
-            parameters = self.current.parameters
-            self.record(Proposal("factor", k, self.current, self.current.n_iter), accepted=True)
-
-    def downsize(self, n_components: int) -> None:
-        """Remove the component of smallest weight, run EM, and so on down to so many components."""
-        while self.current.parameters.n_components > n_components:
-            lightest = int(np.argmin(self.current.parameters.weights))
-            self.current = self.fit(self.current.parameters.without(lightest))
-            self.record(Proposal("remove", lightest, self.current, self.current.n_iter), accepted=True)
-
-    def refine(self) -> Fit:
-        """The best model, after more EM where it met the limit of iterations before the tolerance."""
-        best = self.watch.best
-        assert best is not None
-        if best.converged:
-            return best
-        longer = replace(self.settings, max_iter=REFINEMENT * self.settings.max_iter)
-        refined = self.em(best.parameters, longer)
-        self.record(Proposal("refine", -1, refined, refined.n_iter), accepted=True)
-        return refined
-
-    # -- proposals --
 
     def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
@@ -175,7 +187,7 @@ class _Search:
         tried = n_iter = 0
         # Where more components must come, one that falls apart is no reason to stop looking.
         for k in candidates[:_SPLIT_CANDIDATES] if limits.n_components is None else candidates:
-            proposal = self.split(k, np.flatnonzero(labels == k), moments.covariances[k])
+            proposal = self._split(k, np.flatnonzero(labels == k), moments.covariances[k])
             if proposal is None:
                 continue
             tried += 1
@@ -186,12 +198,12 @@ class _Search:
                 break
         return None if best is None else replace(best, n_iter=n_iter)
 
-    def split(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Proposal | None:
+    def _split(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Proposal | None:
         """Component k, with its rows, as two, after EM on all rows; None where they do not hold."""
-        children = self.children(k, rows, covariance)
+        children = split_component(self.samples.subset(rows), self.current.parameters, k, covariance, self.settings)
         if children is None:
             return None
-        fit = self.fit(children.parameters)
+        fit = self._fit(children.parameters)
         n_iter = children.n_iter + fit.n_iter
         n = self.samples.total_weight
         if self.settings.annihilates:
@@ -199,7 +211,7 @@ class _Search:
             return Proposal("split", k, fit, n_iter) if holds else None
         merged = merge_coincident(fit.parameters)
         if merged is not fit.parameters:
-            fit = self.fit(merged)
+            fit = self._fit(merged)
             n_iter += fit.n_iter
         proposal = Proposal("split", k, fit, n_iter)
         # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
@@ -218,7 +230,7 @@ class _Search:
         k = candidates[0]
         start = add_factor(parameters, k, moments.covariances[k], self.settings.floor)
         # More factors raise the likelihood steadily, without the plateaus of a split: hopeless ones are seen early.
-        fit = self.em(start, self.settings, target=self.current.cost)
+        fit = self._em(start, self.settings, target=self.current.cost)
         return Proposal("factor", k, fit, fit.n_iter)
 
     def splittable(self, moments: Shapes, labels: NDArray[np.intp]) -> list[bool]:
@@ -250,42 +262,43 @@ class _Search:
         needed = self.settings.criterion(self.samples.n_features, n_factors, n).min_soft_counts
         return [n * w - children * least for w, least in zip(parameters.weights.tolist(), needed, strict=True)]
 
-    # -- bookkeeping --
+    # -- what phases have in common --------------------------------------------------------------------------------
 
-    def fit(self, start: Parameters) -> Fit:
-        return self.em(start, self.settings)
+    @property
+    def current(self) -> Outcome:
+        """The mixture at hand."""
+        assert self.state.current is not None
+        return self.state.current
 
-    def em(self, start: Parameters, settings: Settings, *, target: float = np.inf) -> Fit:
-        """EM on all rows."""
+    def _complete_factors(self, n_factors: tuple[int, ...]) -> None:
+        order = np.argsort(-self.current.parameters.weights, kind="stable")
+        components = self.current.parameters.components()
+        parameters = Parameters.from_components([components[k] for k in order])
+        for k, wanted in enumerate(n_factors[: parameters.n_components]):
+            covariance = shapes(self.samples, parameters).covariances[k]
+            while parameters.n_factors[k] < wanted:
+                parameters = add_factor(parameters, k, covariance, self.settings.floor)
+            self._accept("factor", k, self._fit(parameters))
+            parameters = self.current.parameters
 
-        def run() -> Fit:
-            iterated = self.watch.iterated
-            return expectation_maximization(self.samples, start, settings, target=target, iterated=iterated)
+    def _remove_lightest(self) -> None:
+        lightest = int(np.argmin(self.current.parameters.weights))
+        self._accept("remove", lightest, self._fit(self.current.parameters.without(lightest)))
 
-        def again(arrays: Arrays) -> Fit:
-            return Fit(*unpack_outcome(arrays))
+    def _fit(self, start: Parameters) -> Outcome:
+        return self._em(start, self.settings)
 
-        what = ("em", settings.max_iter, target)
-        return self.watch.journal.recall(what, [start], run, pack_outcome, again)
+    def _em(self, start: Parameters, settings: Settings, *, target: float = np.inf) -> Outcome:
+        """Run EM on all rows."""
+        return standard_em(self.samples, start, settings, target=target, tell=self.monitor.tell)
 
-    def children(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Fit | None:
-        """The mixture with component k replaced by those of a local fit, before EM on all rows."""
-        parameters = self.current.parameters
+    def _accept(self, action: str, component: int, fit: Outcome) -> None:
+        self.state.current = fit
+        self.monitor.see(action, component, fit, accepted=True)
 
-        def run() -> Fit | None:
-            return split(self.samples.subset(rows), parameters, k, covariance, self.settings)
-
-        def pack(found: Fit | None) -> Arrays:
-            return {} if found is None else pack_outcome(found)
-
-        def unpack(arrays: Arrays) -> Fit | None:
-            return Fit(*unpack_outcome(arrays)) if arrays else None
-
-        return self.watch.journal.recall(("split", k), [parameters], run, pack, unpack)
-
-    def record(self, proposal: Proposal, *, accepted: bool) -> None:
+    def _record(self, proposal: Proposal, *, accepted: bool) -> None:
         fit, n_iter = proposal.fit, proposal.n_iter
-        self.watch.see(proposal.action, proposal.component, fit, accepted=accepted, n_iter=n_iter)
+        self.monitor.see(proposal.action, proposal.component, fit, accepted=accepted, n_iter=n_iter)
 
 
 def ranked(measure: FloatArray, eligible: list[bool]) -> list[int]:

@@ -11,7 +11,9 @@ import numpy as np
 from amofa._data.row_chunks import Moments, Samples
 from amofa._em.factor_analysis import principal_axes
 from amofa._em.gram import Panel, means_and_panels
-from amofa._em.standard import Fit, Settings, expectation_maximization
+from amofa._em.outcome import Outcome
+from amofa._em.standard import Settings, standard_em
+from amofa._noise import Noise
 from amofa._parameters import Component, FloatArray, Parameters
 from amofa._search.constraints import LEAST_SHARE_OF_A_ROW
 
@@ -70,7 +72,9 @@ def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parame
 # ---- split -----------------------------------------------------------------------------------------------------------
 
 
-def split(local: Samples, parameters: Parameters, k: int, covariance: Shape, settings: Settings) -> Fit | None:
+def split_component(
+    local: Samples, parameters: Parameters, k: int, covariance: Shape, settings: Settings
+) -> Outcome | None:
     """Replace component k by the two of a local fit.
 
     Parameters
@@ -85,15 +89,12 @@ def split(local: Samples, parameters: Parameters, k: int, covariance: Shape, set
 
     Returns
     -------
-    Fit or None
+    Outcome or None
         The mixture with the children (the heavier in place of the parent, the other at the end), before any EM on all
         rows; its costs and iterations are the local fit's. None if no local fit keeps two components.
     """
     short = replace(settings, max_iter=min(settings.max_iter, _LOCAL_ITERATIONS))
-    fits = [
-        expectation_maximization(local, start, short)
-        for start in _split_starts(local, parameters.component(k), covariance)
-    ]
+    fits = [standard_em(local, start, short) for start in _split_starts(local, parameters.component(k), covariance)]
     kept = [fit for fit in fits if fit.parameters.n_components == 2]
     if not kept:
         return None
@@ -104,7 +105,7 @@ def split(local: Samples, parameters: Parameters, k: int, covariance: Shape, set
     first, second = (c._replace(weight=c.weight * weight) for c in ordered)
     others = parameters.components()
     children = Parameters.from_components([*others[:k], first, *others[k + 1 :], second])
-    return Fit(children, best.log_likelihood, best.cost, sum(fit.n_iter for fit in fits), best.converged)
+    return Outcome(children, best.log_likelihood, best.cost, sum(fit.n_iter for fit in fits), best.converged)
 
 
 def _split_starts(local: Samples, parent: Component, covariance: Shape) -> Iterator[Parameters]:
@@ -137,16 +138,13 @@ def _toward_heavier_tail(local: Samples, mean: FloatArray, axes: FloatArray) -> 
 # ---- ties ----------------------------------------------------------------------------------------------------------
 
 
-def with_tied_noise(parameters: Parameters, noise: str) -> Parameters:
-    """The same mixture with its uniquenesses tied: each component's own, shared by all, or isotropic."""
-    if noise == "component":
+def with_tied_noise(parameters: Parameters, noise: Noise) -> Parameters:
+    """Return the same mixture with its uniquenesses tied."""
+    if noise is Noise.COMPONENT:
         return parameters
-    components = parameters.components()
-    if noise == "shared":
-        shared = np.exp(parameters.weights @ np.log(parameters.uniquenesses))
-        return Parameters.from_components([c._replace(uniquenesses=shared) for c in components])
+    tied = noise.tied(parameters.uniquenesses, parameters.weights)
     return Parameters.from_components(
-        [c._replace(uniquenesses=np.full(len(c.mean), c.uniquenesses.mean())) for c in components]
+        [c._replace(uniquenesses=row) for c, row in zip(parameters.components(), tied, strict=True)]
     )
 
 

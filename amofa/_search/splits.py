@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._em.factor_analysis import Covariance, FactorChoice, Spread
+from amofa._em.driver import go_on
+from amofa._em.factor_analysis import Covariance, Spread
 from amofa._em.gram import Panel
+from amofa._em.profile_likelihood import Problem
 from amofa._kernels._analyser import Solver
 from amofa._parameters import Component, FloatArray, Parameters
-from amofa._search.clock import check_time
 
 # Principal axes that planes are looked for on: the leading ones and the last.
 _MOST_AXES = 64
@@ -37,7 +39,9 @@ class Masks(NamedTuple):
     across: list[Mask]  # those on which parts look like layers: the best cut, and the plane across the minor axis
 
 
-def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread) -> Masks:
+def split_masks(
+    x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread, check: Callable[[], None] = go_on
+) -> Masks:
     """Ways to part the rows of a component in two.
 
     Parameters
@@ -49,6 +53,8 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
     mean : (d,) float64
     spread : Spread
         Second moments of the rows about it.
+    check : callable
+        Raises where the search is to stop.
 
     Returns
     -------
@@ -65,9 +71,9 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
     if len(used) > _MOST_AXES:
         used = np.append(used[: _MOST_AXES - 1], used[-1])
     projected = vectors[used] @ (x - mean[:, None])
-    same, different = np.array([_cut_gains(z, weights) for z in projected]).transpose(1, 2, 0)
+    same, different = np.array([_cut_gains(z, weights, check) for z in projected]).transpose(1, 2, 0)
     # A gap in one column of many that are alike otherwise need not show on any axis.
-    columns = np.array([_cut_gains(z, weights)[0] for z in x]).T
+    columns = np.array([_cut_gains(z, weights, check)[0] for z in x]).T
     masks = [projected[i] <= same[1, i] for i in np.argsort(-same[0], kind="stable")[:2]]
     i = int(np.argmax(different[0]))
     masks.append(projected[i] <= different[1, i])
@@ -78,9 +84,11 @@ def split_masks(x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Sp
     return Masks(_without_doubles(masks), _without_doubles([masks[0], projected[-1] < 0]))
 
 
-def _cut_gains(z: FloatArray, weights: FloatArray) -> tuple[tuple[float, float], tuple[float, float]]:
+def _cut_gains(
+    z: FloatArray, weights: FloatArray, check: Callable[[], None] = go_on
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """The best cut of a line for two Gaussians of the same variance, and of different: (gain in nats, threshold)."""
-    check_time()
+    check()
     order = np.argsort(z, kind="stable")
     z, w = z[order], weights[order]
     total = w.sum()
@@ -124,12 +132,13 @@ def _without_doubles(masks: list[Mask]) -> list[Mask]:
     return kept
 
 
-def parts(x: FloatArray, weights: FloatArray, mask: Mask, noise: str, floor: FloatArray) -> Parameters | None:
+def parts(x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem) -> Parameters | None:
     """Two components without factors, one for each part of the rows; None where one has too few.
 
     Children that inherit their parent's factors seldom win: those already explain the gap between two groups.
     """
-    check_time()
+    problem.check()
+    floor, noise = problem.prior.floor, problem.noise
     total = float(weights.sum())
     components = []
     for part in (mask, ~mask):
@@ -139,29 +148,29 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, noise: str, floor: Flo
             return None
         mean = x @ w / count
         variances = np.maximum((x - mean[:, None]) ** 2 @ w / count, floor)
-        if noise == "isotropic":
+        if noise.is_isotropic:
             variances[:] = max(float(variances.mean()), float(floor.max()))
         components.append(Component(count / total, mean, np.zeros((0, len(x))), variances))
-    if noise == "shared":
+    if noise.is_shared:
         pooled = np.average([c.uniquenesses for c in components], axis=0, weights=[c.weight for c in components])
         components = [c._replace(uniquenesses=pooled) for c in components]
     return Parameters.from_components(components)
 
 
 def layers(
-    x: FloatArray, weights: FloatArray, mask: Mask, choice: FactorChoice, solver: Solver | None, plain: Parameters
+    x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem, solver: Solver | None, plain: Parameters
 ) -> Parameters:
     """The same two components with the factors that their parts show.
 
     Layers that are close together beside their extent lie within each other for components without factors.
     """
-    check_time()
+    problem.check()
     components = []
     for part, component in zip((mask, ~mask), plain.components(), strict=True):
         w = np.where(part, weights, 0.0)
         count = float(w.sum())
         deviations = (x - component.mean[:, None]) * np.sqrt(w / count)
         spread = Panel(deviations[:, part].T) if solver is None else Covariance(deviations @ deviations.T, solver)
-        best = choice.best(count, spread, component.uniquenesses, 0)
+        best = problem.choice.best(count, spread, component.uniquenesses, 0)
         components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
     return Parameters.from_components(components)

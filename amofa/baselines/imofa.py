@@ -20,7 +20,8 @@ from amofa._data.checks import check_table
 from amofa._data.row_chunks import Moments, Samples
 from amofa._data.standardize import Standardized, floor_variances
 from amofa._em.factor_analysis import principal_axes
-from amofa._em.standard import Fit, Settings, expectation_maximization
+from amofa._em.outcome import Outcome
+from amofa._em.standard import Settings, standard_em
 from amofa._model.finalize import (
     in_canonical_order,
     make_report,
@@ -178,7 +179,7 @@ class _Candidate:
 
     action: str
     component: int
-    fit: Fit
+    fit: Outcome
     validation: float
 
 
@@ -227,7 +228,7 @@ class _Search:
             yield "split", k, _split(parameters, k, moments.covariances[k])
 
     def _candidate(self, action: str, component: int, start: Parameters) -> _Candidate:
-        fit = expectation_maximization(self.training, start, self.settings)
+        fit = standard_em(self.training, start, self.settings)
         # A component that EM has emptied is none: the model cannot be taken.
         holds = fit.parameters.weights.min() * self.training.total_weight >= LEAST_SHARE_OF_A_ROW
         return _Candidate(action, component, fit, self._validation(fit.parameters) if holds else -np.inf)

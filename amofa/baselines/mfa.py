@@ -22,9 +22,9 @@ from amofa._data.arguments import (
 from amofa._data.checks import check_table, check_weights
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized, floor_variances
-from amofa._em.factor_analysis import NOISE, FactorChoice, Prior
-from amofa._em.profile_likelihood import Problem, Solution, exact_em
-from amofa._em.standard import Fit
+from amofa._em.factor_analysis import FactorChoice, Prior
+from amofa._em.outcome import Outcome
+from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
 from amofa._model.finalize import (
     in_canonical_order,
@@ -35,6 +35,7 @@ from amofa._model.finalize import (
     warn_of_shortfall,
     with_canonical_factors,
 )
+from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa._search.constraints import REFINEMENT
 from amofa._typing import FloatArray
@@ -146,7 +147,7 @@ def mfa(
     weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     n_components = check_whole_number("n_components", n_components, at_least=1)
     factors = _check_factors(n_factors, d, n_components)
-    noise = check_choice("noise", noise, tuple(NOISE))
+    family = Noise(check_choice("noise", noise, tuple(map(str, Noise))))
     floor = check_noise_floor(noise_floor, d)
     runs = _Runs(
         check_whole_number("n_starts", n_starts, at_least=1),
@@ -155,12 +156,12 @@ def mfa(
     )
     rng = random_generator(random_state)
     with single_blas_thread(), np.errstate(under="ignore"):
-        rows = Standardized.of(table, weights, one_scale=noise == "isotropic")
+        rows = Standardized.of(table, weights, one_scale=family.is_isotropic)
         warn_of_constant_columns(rows.coordinates.constant)
         variances = floor_variances(floor, None, rows.coordinates)
-        if noise == "isotropic":
+        if family.is_isotropic:
             variances[:] = variances.max()
-        best, history = _from_starts(rows, variances, factors, noise, runs, rng)
+        best, history = _from_starts(rows, variances, factors, family, runs, rng)
         parameters = rows.coordinates.restore(best.parameters, variances)
         if len(set(factors)) == 1:
             parameters = in_canonical_order(parameters)
@@ -172,7 +173,7 @@ def mfa(
             parameters,
             variances,
             criterion="likelihood",
-            n_parameters=n_parameters(d, parameters.n_factors, noise),
+            n_parameters=n_parameters(d, parameters.n_factors, family),
             converged=best.converged,
             history=history,
         )
@@ -187,13 +188,13 @@ def _check_factors(n_factors: int | Sequence[int], d: int, n_components: int) ->
 
 
 def _from_starts(
-    rows: Standardized, variances: FloatArray, factors: tuple[int, ...], noise: str, runs: _Runs, rng: Generator
-) -> tuple[Solution | Fit, list[Step]]:
+    rows: Standardized, variances: FloatArray, factors: tuple[int, ...], noise: Noise, runs: _Runs, rng: Generator
+) -> tuple[Outcome, list[Step]]:
     """The best of several EM runs, refined, and a step for each."""
     samples, coordinates = rows.samples, rows.coordinates
     if samples.n_features == 0:
         only = Component(1.0, np.zeros(0), np.zeros((factors[0], 0)), np.zeros(0))
-        return Fit(Parameters.from_components([only]), math.nan, math.nan, n_iter=0, converged=True), []
+        return Outcome(Parameters.from_components([only]), math.nan, math.nan, n_iter=0, converged=True), []
     kept = ~coordinates.constant
     prior = Prior(variances[kept] / coordinates.scale[kept] ** 2, np.ones(samples.n_features), 0.0)
     pricing = Likelihood()
@@ -202,18 +203,18 @@ def _from_starts(
     problem = Problem(prior, pricing, noise, choice, runs.tol, runs.max_iter, annihilates=False)
     # Tables with fewer rows than columns do without (d, d) arrays.
     solver = Solver(samples.n_features) if samples.n_rows >= samples.n_features else None
-    best: Solution | None = None
+    best: Outcome | None = None
     history: list[Step] = []
     for number in range(runs.n_starts):
         start = _start(samples, factors, noise, prior.floor, rng, with_k_means=number % 2 == 0)
-        run = exact_em(samples, start, problem, solver, problem.max_iter, choose_at_end=False)
+        run = profile_em(samples, start, problem, solver, problem.max_iter, choose_at_end=False)
         accepted = best is None or run.log_likelihood > best.log_likelihood
         history.append(_step("start", run, samples, accepted=accepted))
         if best is None or accepted:
             best = run
     assert best is not None
     finer = replace(problem, tol=_REFINED * problem.tol)
-    refined = exact_em(samples, best.parameters, finer, solver, REFINEMENT * problem.max_iter, choose_at_end=False)
+    refined = profile_em(samples, best.parameters, finer, solver, REFINEMENT * problem.max_iter, choose_at_end=False)
     history.append(_step("refine", refined, samples, accepted=True))
     return refined, history
 
@@ -221,7 +222,7 @@ def _from_starts(
 def _start(
     samples: Samples,
     factors: tuple[int, ...],
-    noise: str,
+    noise: Noise,
     floor: FloatArray,
     rng: Generator,
     *,
@@ -235,9 +236,9 @@ def _start(
     # As if each part had one row more, of the variances within all: those of a few rows may be 0.
     pooled = counts @ variances / counts.sum()
     variances = (counts[:, None] * variances + pooled) / (counts[:, None] + 1.0)
-    if noise == "shared":
+    if noise.is_shared:
         variances[:] = pooled
-    elif noise == "isotropic":
+    elif noise.is_isotropic:
         variances[:] = variances.mean(axis=1, keepdims=True)
     variances = np.maximum(variances, floor)
     d = samples.n_features
@@ -245,7 +246,7 @@ def _start(
     return Parameters.from_components([Component(n, mean, np.zeros((p, d)), psi) for n, mean, p, psi in shapes])
 
 
-def _step(action: str, run: Solution, samples: Samples, *, accepted: bool) -> Step:
+def _step(action: str, run: Outcome, samples: Samples, *, accepted: bool) -> Step:
     likelihood = run.log_likelihood
     return make_step(
         samples,

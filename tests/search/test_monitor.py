@@ -12,11 +12,11 @@ from dataclasses import fields
 import datasets
 import numpy as np
 import pytest
+from amofa._search.clock import OutOfTime, check_time
 
 import amofa
 from amofa import fitting
 from amofa._data.row_chunks import Samples
-from amofa._search.clock import OutOfTime, check_time
 from amofa.history import Step
 from amofa.threads import in_order, use_threads
 

@@ -1,0 +1,94 @@
+"""The loop of EM: E-step, a look at whether to stop, M-step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, Protocol, Self
+
+from amofa._em.outcome import Outcome
+from amofa._parameters import Parameters
+
+# Told of each iteration: its number, from 1, factors of each component, log-likelihood and cost, nats.
+Tell = Callable[[int, tuple[int, ...], float, float], None]
+
+
+class Decision(Enum):
+    """What a stopping rule says after an E-step."""
+
+    GO_ON = auto()
+    # Choose the numbers of factors anew in the M-step.
+    CHOOSE = auto()
+    CONVERGED = auto()
+    GIVE_UP = auto()
+
+
+class Iterate(Protocol):
+    """A mixture with its work arrays."""
+
+    # Whether the last iteration that is allowed has an M-step too, which one more E-step then follows.
+    ends_with_m_step: bool
+
+    @property
+    def parameters(self) -> Parameters: ...
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the parameters of the last E-step, nats."""
+
+    def expect(self) -> float:
+        """Run the E-step and return what EM lowers, nats."""
+
+    def cost(self, objective: float) -> float:
+        """Return the criterion from what `expect` returned, nats."""
+
+    def maximize(self, choose: bool) -> Self:
+        """Run the M-step, in place where that is possible, and return the iterate to go on with."""
+
+    def outcome(self, objective: float, n_iter: int, converged: bool) -> Outcome:
+        """Return what a run that ends after this E-step has come to."""
+
+
+class StoppingRule(Protocol):
+    def decide(self, iterate: Any, n_iter: int, objective: float) -> Decision:
+        """Decide what to do after the E-step of an iteration."""
+
+
+def go_on() -> None:
+    """Check nothing: a run that nobody stops."""
+
+
+def run_em(
+    iterate: Iterate, rule: StoppingRule, max_iter: int, *, check: Callable[[], None] = go_on, tell: Tell | None = None
+) -> Outcome:
+    """Run EM until its rule or the number of iterations ends it.
+
+    Parameters
+    ----------
+    iterate : Iterate
+        Where it starts.
+    rule : StoppingRule
+    max_iter : int
+    check : callable
+        Called before each iteration; raises where the search is to stop.
+    tell : callable, optional
+        Told of each iteration.
+
+    Returns
+    -------
+    Outcome
+    """
+    objective = float("nan")
+    for n_iter in range(1, max_iter + 1):
+        check()
+        objective = iterate.expect()
+        if tell is not None:
+            tell(n_iter, iterate.parameters.n_factors, iterate.log_likelihood, iterate.cost(objective))
+        decision = rule.decide(iterate, n_iter, objective)
+        if decision in (Decision.CONVERGED, Decision.GIVE_UP):
+            return iterate.outcome(objective, n_iter, converged=decision is Decision.CONVERGED)
+        if n_iter < max_iter or iterate.ends_with_m_step:
+            iterate = iterate.maximize(decision is Decision.CHOOSE)
+    if iterate.ends_with_m_step:
+        objective = iterate.expect()
+    return iterate.outcome(objective, max_iter, converged=False)

@@ -1,0 +1,54 @@
+"""What a run of EM ended with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from amofa._em.factor_analysis import Spread
+from amofa._parameters import FloatArray, Parameters
+
+
+@dataclass(frozen=True)
+class RowMoments:
+    """Moments of the rows under a mixture.
+
+    Attributes
+    ----------
+    counts : (K,) float64
+        Soft counts.
+    means : (K, d) float64
+    spreads : sequence of Spread
+        Second moments about these means.
+    """
+
+    counts: FloatArray
+    means: FloatArray
+    spreads: Sequence[Spread]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A mixture that EM ended with.
+
+    Attributes
+    ----------
+    parameters : Parameters
+    log_likelihood, cost : float
+        Of these parameters, nats; the cost is the criterion that is minimised.
+    n_iter : int
+    converged : bool
+    moments : RowMoments, optional
+        Of the rows under these parameters, where EM went by them.
+    """
+
+    parameters: Parameters
+    log_likelihood: float
+    cost: float
+    n_iter: int
+    converged: bool
+    moments: RowMoments | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def n_components(self) -> int:
+        return self.parameters.n_components

@@ -1,0 +1,165 @@
+"""The best way to split a component in two, on its own rows: starts, raced in rounds of EM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from amofa._data.row_chunks import Samples
+from amofa._em.outcome import Outcome
+from amofa._em.profile_likelihood import Problem, profile_em
+from amofa._kernels._analyser import Solver
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa._search.splits import Mask, layers, parts, split_masks
+from amofa._search.state import LocalSplit
+from amofa.threads import OneEach, in_order
+
+# Rows of smaller responsibility have no say in a component's local fit.
+_LEAST_RESPONSIBILITY = 1e-2
+# Local fits go on in rounds, each for the best so far: how many, how many iterations, and in which of them numbers of
+# factors are chosen anew.
+_LOCAL_ROUNDS = ((None, 6, (0, 3)), (2, 15, (0, 8)))
+# The best one is then run to its end.
+_LOCAL_ITERATIONS = 50
+# In those rounds numbers of factors are chosen roughly: each M-step goes on with the uniquenesses.
+_ROUGH_STEPS, _ROUGH_TOLERANCE = 4, 0.1
+# A start that stays behind the best one by more than this many nats per row of the component is given up, and so is the
+# component if its best start stays behind what is worth a trial by more than that.
+_BEHIND = 0.3
+# Local fits whose costs differ by less, nats, are the same.
+_SAME_COST = 0.01
+# A component is taken as unchanged while its count and mean move by less than these: relative, standard deviations.
+_SAME_COUNT, _SAME_MEAN = 0.01, 0.02
+
+
+class LocalSplitter:
+    """Splits components of a mixture on their own rows.
+
+    Parameters
+    ----------
+    sample : Samples
+        Rows that splits are looked for in.
+    problem : Problem
+    solvers : OneEach
+        A `Solver` for each thread; None for wide tables.
+    worth_a_trial : float
+        A local fit that costs up to this many nats more than the whole component is tried on all rows.
+    """
+
+    def __init__(
+        self, sample: Samples, problem: Problem, solvers: OneEach[Solver | None], worth_a_trial: float
+    ) -> None:
+        self.sample, self.problem, self.solvers, self.worth_a_trial = sample, problem, solvers, worth_a_trial
+        self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
+
+    def best_splits(self, parameters: Parameters, counts: FloatArray, known: Sequence[LocalSplit]) -> list[LocalSplit]:
+        """Return the best local split of each component.
+
+        Parameters
+        ----------
+        parameters : Parameters
+        counts : (K,) float64
+            Soft counts: the largest components come first, lest all but one thread wait for them in the end.
+        known : sequence of LocalSplit
+            Those of components that have not changed since are taken as they are.
+        """
+        components = parameters.components()
+        found = [next((split for split in known if _same(split.component, c)), None) for c in components]
+        new = [k for k in np.argsort(-counts, kind="stable").tolist() if found[k] is None]
+        if new:
+            responsibilities = self.sample.responsibilities(parameters)
+            splits = in_order(lambda: lambda k: self._best_split(components[k], responsibilities[k]), new)
+            for k, split in zip(new, splits, strict=True):
+                found[k] = split
+        return [split for split in found if split is not None]
+
+    def starts_of(self, component: Component, responsibilities: FloatArray) -> list[Parameters]:
+        """Return pairs of components to start a local fit from; none where there are no rows to part."""
+        whole = self._whole(component, responsibilities)
+        return [] if whole is None else self._starts(*whole)
+
+    def _whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Outcome] | None:
+        """Return the rows of a component and its fit to them; None where there are none to part."""
+        weights = self.sample.weights
+        least = _LEAST_RESPONSIBILITY if weights is None else _LEAST_RESPONSIBILITY * weights
+        rows = np.flatnonzero(responsibilities > least)
+        if len(rows) < 2:
+            return None
+        local = self.sample.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+        one = Parameters.from_components([component])
+        return local, profile_em(local, one, self.problem, self.solvers.get(), 1, choose_at_end=False)
+
+    def _best_split(self, component: Component, responsibilities: FloatArray) -> LocalSplit:
+        component = _own(component)
+        found = self._whole(component, responsibilities)
+        if found is None:
+            return LocalSplit(component, -np.inf, None)
+        local, whole = found
+        starts = self._starts(local, whole)
+        bar = whole.cost + self.worth_a_trial + _BEHIND * local.total_weight
+        for number, max_iter, choose_at in _LOCAL_ROUNDS:
+            fits = self._rough_fits(local, starts[:number], max_iter, choose_at, bar)
+            starts = [fit.parameters for fit in fits]
+            if not fits or fits[0].cost > bar:
+                return LocalSplit(component, -np.inf, None)
+        fit = profile_em(local, starts[0], self.problem, self.solvers.get(), _LOCAL_ITERATIONS, choose_at=(0,))
+        if fit.n_components < 2:
+            return LocalSplit(component, -np.inf, None)
+        # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
+        ordered = sorted(fit.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
+        first, second = (c._replace(weight=c.weight * component.weight) for c in ordered)
+        return LocalSplit(component, whole.cost - fit.cost, (first, second))
+
+    def _starts(self, local: Samples, whole: Outcome) -> list[Parameters]:
+        x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
+        weights = np.ones(local.n_rows) if local.weights is None else local.weights
+        problem, moments = self.problem, whole.moments
+        assert moments is not None
+        masks = split_masks(x, weights, moments.means[0], moments.spreads[0], problem.check)
+
+        def parted(ways: Sequence[Mask]) -> list[tuple[Mask, Parameters]]:
+            starts = ((mask, parts(x, weights, mask, problem)) for mask in ways)
+            return [(mask, start) for mask, start in starts if start is not None]
+
+        plain = [start for _, start in parted(masks.all)]
+        solver = self.solvers.get()
+        layered = [layers(x, weights, mask, problem, solver, start) for mask, start in parted(masks.across)]
+        return plain + [start for start in layered if any(start.n_factors)]
+
+    def _rough_fits(
+        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
+    ) -> list[Outcome]:
+        """Fit two components from each start; by rising cost, one of those that have come to the same."""
+        fits: list[Outcome] = []
+        for start in starts:
+            fit = profile_em(
+                local,
+                start,
+                self.rough,
+                self.solvers.get(),
+                max_iter,
+                choose_at=choose_at,
+                choose_at_end=False,
+                bar=bar,
+            )
+            if fit.n_components == 2:
+                fits.append(fit)
+                bar = min(bar, fit.cost + _BEHIND * local.total_weight)
+        fits.sort(key=lambda fit: fit.cost)
+        return [fit for i, fit in enumerate(fits) if i == 0 or fit.cost > fits[i - 1].cost + _SAME_COST]
+
+
+def _same(a: Component, b: Component) -> bool:
+    """Return whether a component has hardly moved."""
+    if len(a.loadings) != len(b.loadings) or abs(a.weight - b.weight) > _SAME_COUNT * a.weight:
+        return False
+    deviation = np.sqrt(a.uniquenesses + (a.loadings**2).sum(axis=0))
+    return bool((np.abs(a.mean - b.mean) < _SAME_MEAN * deviation).all())
+
+
+def _own(component: Component) -> Component:
+    """Return a component that does not hold on to the mixture that it is a view of."""
+    mean, loadings, uniquenesses = component.mean.copy(), component.loadings.copy(), component.uniquenesses.copy()
+    return component._replace(mean=mean, loadings=loadings, uniquenesses=uniquenesses)

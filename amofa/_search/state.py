@@ -1,0 +1,158 @@
+"""What a search knows between two steps: plain data, which a checkpoint keeps."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from amofa._em.outcome import Outcome
+from amofa._noise import Noise
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa.history import Step
+
+# The phase of a search that has ended.
+END = "end"
+
+
+@dataclass(frozen=True)
+class LocalSplit:
+    """A component's best local split.
+
+    Attributes
+    ----------
+    component : Component
+    gain : float
+        Nats by which it lowers the cost; a bound from below of what EM on all rows makes of it.
+    children : pair of Component, optional
+        None where no local fit holds.
+    """
+
+    component: Component
+    gain: float
+    children: tuple[Component, Component] | None
+
+
+@dataclass
+class State:
+    """A search between two steps.
+
+    Attributes
+    ----------
+    phase : str
+        The step that comes next: the name of a method of the search; "end" where it has ended.
+    current : Outcome, optional
+        The mixture at hand; None before the first.
+    best : Outcome, optional
+        The cheapest mixture so far of those that meet the constraints.
+    history : list of Step
+    pending : Parameters, optional
+        A mixture that EM is to be run from next.
+    action : str
+        How `pending` was made.
+    component : int
+        Of which component; -1 where of none.
+    noise : Noise
+        How uniquenesses are tied at the moment.
+    family : int
+        The number of the family of noise that is searched from its own start.
+    given : Outcome, optional
+        What the search was told to start from, as it is.
+    splits : list of LocalSplit
+        Of the components at hand, or of those that they were when these were looked for.
+    trial : int
+        How many splits or merges of the mixture at hand have been tried.
+    unshared, shared : Outcome, optional
+        The model with noise of each component's own while one with shared noise is grown from it; what came of that.
+    result : Outcome, optional
+        The best of the families whose search has ended.
+    """
+
+    phase: str = "start"
+    current: Outcome | None = None
+    best: Outcome | None = None
+    history: list[Step] = field(default_factory=list)
+    pending: Parameters | None = None
+    action: str = "start"
+    component: int = -1
+    noise: Noise = Noise.COMPONENT
+    family: int = 0
+    given: Outcome | None = None
+    splits: list[LocalSplit] = field(default_factory=list)
+    trial: int = 0
+    unshared: Outcome | None = None
+    shared: Outcome | None = None
+    result: Outcome | None = None
+
+
+# ---- as text and numbers ---------------------------------------------------------------------------------------------
+
+_CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (State, Outcome, LocalSplit, Step, Component)}
+
+
+def to_text(state: State, settings: Mapping[str, str]) -> tuple[str, FloatArray]:
+    """Return a state as JSON and one array of all float64 values that its arrays hold.
+
+    The moments of an `Outcome` are left out: they follow from its parameters.
+    """
+    arrays: list[FloatArray] = []
+    text = json.dumps({"settings": dict(settings), "state": _encoded(state, arrays)})
+    return text, np.concatenate([np.zeros(0), *(array.ravel() for array in arrays)])
+
+
+def from_text(text: str, values: FloatArray) -> tuple[State, dict[str, str]]:
+    """Return what `to_text` was given, equal to the last bit.
+
+    Raises
+    ------
+    Exception
+        Of nearly any kind, if the text is none that `to_text` makes.
+    """
+    whole = json.loads(text)
+    state = _decoded(whole["state"], np.array(values, dtype=np.float64))
+    if not isinstance(state, State):
+        raise ValueError("it holds no state of a search")
+    return state, {str(name): str(value) for name, value in whole["settings"].items()}
+
+
+def _encoded(value: Any, arrays: list[FloatArray]) -> Any:
+    if isinstance(value, Parameters):
+        return {"class": "Parameters", "n_factors": value.n_factors, "values": _encoded(value.buffer, arrays)}
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"class": "array", "end": sum(array.size for array in arrays), "shape": value.shape}
+    if isinstance(value, Component):
+        return {"class": "Component", **{name: _encoded(part, arrays) for name, part in value._asdict().items()}}
+    if type(value).__name__ in _CLASSES:
+        parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "moments"}
+        return {"class": type(value).__name__, **{name: _encoded(part, arrays) for name, part in parts.items()}}
+    if isinstance(value, list | tuple):
+        return [_encoded(part, arrays) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _decoded(value: Any, values: FloatArray) -> Any:
+    if isinstance(value, list):
+        # JSON has no tuples, and knows no enumerations; State has both back below.
+        return tuple(_decoded(part, values) for part in value)
+    if not isinstance(value, dict):
+        return value
+    name = value["class"]
+    parts = {key: _decoded(part, values) for key, part in value.items() if key != "class"}
+    if name == "array":
+        size = math.prod(parts["shape"])
+        return values[parts["end"] - size : parts["end"]].reshape(parts["shape"])
+    if name == "Parameters":
+        n_factors, buffer = parts["n_factors"], parts["values"]
+        # K + 2 K d + P d values.
+        n_features = (len(buffer) - len(n_factors)) // (2 * len(n_factors) + sum(n_factors))
+        parameters = Parameters(n_features, n_factors)
+        parameters.buffer[:] = buffer
+        return parameters
+    if name == "State":
+        parts |= {"noise": Noise(parts["noise"])} | {key: list(parts[key]) for key in ("history", "splits")}
+    return _CLASSES[name](**parts)

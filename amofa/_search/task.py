@@ -1,0 +1,210 @@
+"""From checked arguments to a search, and from what it found back to a model in the caller's columns and units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from amofa._data.arguments import DEFAULT_FLOOR
+from amofa._data.standardize import Standardized, floor_variances, resolution_variances
+from amofa._em.factor_analysis import FactorChoice, Prior
+from amofa._em.outcome import Outcome
+from amofa._em.profile_likelihood import Problem
+from amofa._em.standard import Settings
+from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
+from amofa._noise import Noise
+from amofa._parameters import Component, FloatArray, Parameters
+from amofa._search.default import DefaultSearch
+from amofa._search.init import LabelledRows, analysers_of_groups, moments_of_groups, parameters_of_model
+from amofa._search.monitor import Monitor
+from amofa._search.options import AUTO, EVIDENCE, FitOptions
+from amofa._search.paper import PaperSearch
+from amofa._search.paper_moves import with_tied_noise
+from amofa._search.state import END, State
+from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
+
+# In units of a column's variance the prior is centred within these: beyond them it is the same power of a uniqueness.
+_PRIOR_SCALES = 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows, what is to be found in them, and the way back to the caller's columns and units.
+
+    Attributes
+    ----------
+    rows : Standardized
+    options : FitOptions
+        Checked.
+    floor : (d,) float64
+        Smallest uniquenesses, in the caller's units.
+    prior : Prior
+        In the coordinates of the search.
+    names : tuple of d str, or None
+        Of the caller's columns.
+    init : MixtureOfFactorAnalyzers, LabelledRows or None
+        What to start from, in the caller's columns and units.
+    """
+
+    rows: Standardized
+    options: FitOptions
+    floor: FloatArray
+    prior: Prior
+    names: tuple[str, ...] | None
+    init: MixtureOfFactorAnalyzers | LabelledRows | None
+
+    @classmethod
+    def of(
+        cls,
+        rows: Standardized,
+        options: FitOptions,
+        names: tuple[str, ...] | None,
+        init: MixtureOfFactorAnalyzers | LabelledRows | None,
+    ) -> Task:
+        """Make the task, with floor and prior from the options and the columns."""
+        floor: Any = options.noise_floor
+        scale: Any = options.prior_scale
+        coordinates = rows.coordinates
+        variances = floor_variances(DEFAULT_FLOOR if floor is None else floor, scale, coordinates)
+        kept = ~coordinates.constant
+        unit = coordinates.scale[kept] ** 2
+        least = variances[kept] / unit
+        if floor is None and not options.is_paper and kept.any():
+            least = np.maximum(least, resolution_variances(rows.samples))
+            variances[kept] = least * unit
+        with np.errstate(over="ignore"):
+            center = np.ones(len(unit)) if scale is None else np.clip(scale[kept] / unit, *_PRIOR_SCALES)
+        prior_rows: Any = options.prior_rows
+        return cls(rows, options, variances, Prior(least, center, prior_rows), names, init)
+
+    # -- the search --
+
+    def search(self, state: State, monitor: Monitor) -> DefaultSearch | PaperSearch:
+        """Make the search that was asked for."""
+        if self.rows.samples.n_features == 0:
+            state.best = state.result = self._nothing()
+            state.phase = END
+        return self._paper(state, monitor) if self.options.is_paper else self._default(state, monitor)
+
+    def _paper(self, state: State, monitor: Monitor) -> PaperSearch:
+        options, limits = self.options, self.options.limits
+        assert options.criterion is not None
+        settings = Settings(
+            criterion=CRITERIA[options.criterion],
+            floor=self.prior.floor,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            annihilates=limits.n_components is None,
+            check=monitor.check,
+        )
+        init = self.init
+        if init is None:
+            start = None
+        elif isinstance(init, MixtureOfFactorAnalyzers):
+            start = self._given_model(init)
+        else:
+            start = moments_of_groups(init.groups(self.rows.coordinates), limits.first_factors, self.prior.floor)
+        return PaperSearch(state, self.rows.samples, settings, start, limits=limits, monitor=monitor)
+
+    def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
+        """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
+        is_auto = self.options.noise == AUTO
+        families = (Noise.COMPONENT,) if is_auto else (Noise(str(self.options.noise)),)
+        if is_auto and self._starts_with_shared_noise():
+            # The way there would not lead over noise of each component's own.
+            families = (Noise.SHARED, *families)
+        noises = {*families, Noise.SHARED} if is_auto else {*families}
+        problems = {noise: self._problem(noise, monitor.check) for noise in noises}
+        return DefaultSearch(
+            state,
+            self.rows.samples,
+            problems,
+            self._given,
+            families,
+            shares=is_auto,
+            limits=self.options.limits,
+            monitor=monitor,
+        )
+
+    def _starts_with_shared_noise(self) -> bool:
+        init = self.init
+        if not isinstance(init, MixtureOfFactorAnalyzers) or init.n_components == 1:
+            return False
+        return bool((init.uniquenesses == init.uniquenesses[0]).all())
+
+    def _given(self, problem: Problem) -> Parameters | None:
+        """Return what the caller wants the default search to start from."""
+        init, samples = self.init, self.rows.samples
+        if init is None:
+            return None
+        if isinstance(init, MixtureOfFactorAnalyzers):
+            return with_tied_noise(self._given_model(init), problem.noise)
+        wide = samples.n_rows < samples.n_features
+        found = analysers_of_groups(init.groups(self.rows.coordinates), problem, wide=wide)
+        return with_tied_noise(found, problem.noise)
+
+    def _given_model(self, model: MixtureOfFactorAnalyzers) -> Parameters:
+        """Return a model in the coordinates of the search."""
+        floor = self.prior.floor
+        least = np.full_like(floor, floor.max()) if self.options.noise == Noise.ISOTROPIC else floor
+        return parameters_of_model(model, self.rows.coordinates, least, self.options.limits.most_factors)
+
+    def _problem(self, noise: Noise, check: Callable[[], None]) -> Problem:
+        options, limits = self.options, self.options.limits
+        d, n = self.rows.samples.n_features, self.rows.samples.total_weight
+        assert options.criterion is not None
+        pricing: Pricing
+        if options.criterion == EVIDENCE:
+            pricing = Evidence(d, n, noise, self.prior.count)
+        else:
+            pricing = Counted(CRITERIA[options.criterion], d, n, noise)
+        given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
+        choice = FactorChoice(pricing, self.prior, noise, given, limits.max_factors)
+        annihilates = limits.n_components is None
+        return Problem(self.prior, pricing, noise, choice, options.tol, options.max_iter, annihilates, check)
+
+    def _nothing(self) -> Outcome:
+        """Return the model of rows that are all the same."""
+        given = self.options.limits.n_factors
+        factors = given[0] if isinstance(given, tuple) else given or 0
+        parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
+        return Outcome(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
+
+    # -- the model --
+
+    def _restored(self, parameters: Parameters) -> Parameters:
+        in_units = self.rows.coordinates.restore(parameters, self.floor)
+        given = isinstance(self.options.n_factors, tuple)
+        return with_canonical_factors(in_units if given else in_canonical_order(in_units))
+
+    def model(self, parameters: Parameters) -> MixtureOfFactorAnalyzers:
+        """Return a model without a report, for a callback."""
+        return MixtureOfFactorAnalyzers._from_fit(self._restored(parameters), None, self.names)
+
+    def conclude(self, found: Outcome, history: Sequence[Step]) -> MixtureOfFactorAnalyzers:
+        """Return the model with a report of the fit."""
+        parameters = self._restored(found.parameters)
+        assert self.options.criterion is not None
+        report = make_report(
+            self.rows.whole,
+            parameters,
+            self.floor,
+            criterion=self.options.criterion,
+            n_parameters=n_parameters(parameters.n_features, parameters.n_factors, self._noise_of(parameters)),
+            converged=found.converged,
+            history=history,
+        )
+        return MixtureOfFactorAnalyzers._from_fit(parameters, report, self.names)
+
+    def _noise_of(self, parameters: Parameters) -> Noise:
+        """Return how the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""
+        if self.options.noise != AUTO:
+            return Noise(str(self.options.noise))
+        noise = parameters.uniquenesses
+        return Noise.SHARED if (noise == noise[0]).all() else Noise.COMPONENT
