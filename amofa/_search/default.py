@@ -185,7 +185,7 @@ class DefaultSearch:
             problem = self.problem
             self._accept("factor", -1, self._em(start, problem, problem.max_iter, choose_at_end=False))
         given = state.given
-        if given and self.limits.met_by(given.parameters) and self.current.cost > given.cost + _LEAST_GAIN:
+        if given and self.limits.met_by(given.parameters) and self.current.cost > given.cost + _least_gain(given):
             # It is where EM ends, since that does not lower the cost.
             state.current = replace(given, converged=True)
         state.given = None
@@ -200,7 +200,7 @@ class DefaultSearch:
         state.noise = Noise.SHARED
         fit = self._fit(with_tied_noise(found.parameters, Noise.SHARED), choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
-        costs_no_more = bool(fit.cost <= found.cost + _LEAST_GAIN)
+        costs_no_more = bool(fit.cost <= found.cost + _least_gain(found))
         accepted = costs_no_more or not self.limits.met_by(found.parameters)
         if accepted:
             state.current, state.unshared, state.splits = fit, found, []
@@ -231,7 +231,10 @@ class DefaultSearch:
         shared = self.state.shared
         assert shared is not None
         self._refine(rival=shared)
-        self._end_family(shared if self.monitor.is_better(shared, self.current) else self.current)
+        # A model whose EM has not converged must be better by more than rounding.
+        handicap = 0.0 if self.current.converged else _least_gain(self.current)
+        own = replace(self.current, cost=self.current.cost + handicap)
+        self._end_family(shared if self.monitor.is_better(shared, own) else self.current)
 
     # -- what phases have in common --------------------------------------------------------------------------------
 
@@ -256,7 +259,7 @@ class DefaultSearch:
 
     def bar(self) -> float:
         """Return the cost below which a model is better."""
-        return self.current.cost - max(_LEAST_GAIN, _LEAST_SHARE * abs(self.current.cost))
+        return self.current.cost - _least_gain(self.current)
 
     def _go_to(self, phase: str) -> None:
         self.state.phase, self.state.trial = phase, 0
@@ -371,7 +374,7 @@ class DefaultSearch:
             while (fewer := without_idle(refined.parameters, self.samples)) is not refined.parameters:
                 refined = self._refined(fewer)
         # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
-        accepted = bool(refined.cost <= self.current.cost + _LEAST_GAIN) or not self.current.converged
+        accepted = bool(refined.cost <= self.current.cost + _least_gain(self.current)) or not self.current.converged
         accepted = accepted and (rival is None or self.monitor.is_better(refined, rival))
         if accepted:
             self.state.current = refined
@@ -407,3 +410,8 @@ class DefaultSearch:
             bar=bar,
             tell=self.monitor.tell,
         )
+
+
+def _least_gain(outcome: Outcome) -> float:
+    """Return by how many nats the cost of another outcome must differ to be another: by more than its rounding."""
+    return max(_LEAST_GAIN, _LEAST_SHARE * abs(outcome.cost))

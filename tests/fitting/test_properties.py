@@ -328,6 +328,15 @@ def test_heavy_rows_buy_no_more_components_than_there_are_rows(rng):
     assert model.n_components <= len(np.unique(x, axis=0))
 
 
+def test_of_models_that_cost_the_same_one_that_has_converged_is_chosen():
+    """Their costs, 1e31 nats, differ by rounding; no warning says that EM did not converge."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x = rng.choice([0.0, 1.0, 5.0], (33, 2))
+        model = amofa.fit(x, sample_weight=rng.uniform(1e29, 2e29, 33), max_iter=1, tol=1e300, prior_rows=50)
+        assert model.converged
+
+
 @pytest.mark.parametrize("total", [1e-150, 1e-101, 1e101, 1e300])
 def test_weights_that_squares_of_values_cannot_bear_are_refused(total):
     with pytest.raises(ValueError, match=r"sample_weight sums to .* multiply it by a constant"):
