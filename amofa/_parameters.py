@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from amofa._kernels import _posterior, _statistics
-from amofa._typing import FloatArray as FloatArray
+from amofa._typing import FloatArray
 
 
 class Component(NamedTuple):

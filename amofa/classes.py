@@ -20,18 +20,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from amofa._data.arguments import check_noise_floor, check_not_negative, check_whole_number
-from amofa._data.checks import check_table, check_weights
+from amofa._data.checks import check_noise_floor, check_not_negative, check_table, check_weights, check_whole_number
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, floor_variances
-from amofa._model.finalize import warn_caller, warn_of_constant_columns, without_warnings
 from amofa._search.monitor import FitInterrupted
 from amofa._typing import FloatArray
 from amofa.fitting import fit
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
+from amofa.warnings import warn_caller, warn_of_constant_columns, without_warnings
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
 # class that is narrow by accident takes no rows of others.

@@ -14,14 +14,6 @@ from amofa._data.checks import check_table, check_weights
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.standardize import Standardized
-from amofa._model.finalize import (
-    warn_of_constant_columns,
-    warn_of_interrupt,
-    warn_of_no_convergence,
-    warn_of_shortfall,
-    warn_of_time,
-)
-from amofa._parameters import FloatArray
 from amofa._search.checkpoint import Checkpoint, settings_of
 from amofa._search.constraints import REFINEMENT
 from amofa._search.init import check_init
@@ -30,8 +22,16 @@ from amofa._search.options import FitOptions
 from amofa._search.progress import progress_line
 from amofa._search.state import END, State
 from amofa._search.task import Task
+from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread, use_threads
+from amofa.warnings import (
+    warn_of_constant_columns,
+    warn_of_interrupt,
+    warn_of_no_convergence,
+    warn_of_shortfall,
+    warn_of_time,
+)
 
 # What to do about missing cells, which models can take, but fits cannot.
 _REMEDY = (

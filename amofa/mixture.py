@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.arguments import RandomState, random_generator
-from amofa._data.checks import check_incomplete_table, check_table, check_weights, counted_rows
+from amofa._data.checks import (
+    RandomState,
+    check_incomplete_table,
+    check_random_state,
+    check_table,
+    check_weights,
+    counted_rows,
+)
 from amofa._data.dataframes import check_same_names, column_names, column_positions
 from amofa._data.row_chunks import PosteriorBlock, Samples
 from amofa._model.base import FrozenMixture
@@ -384,7 +390,7 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
             raise ValueError(f"X has {table.shape[1]} columns, but {expected} {len(known)}")
         filled = np.full((len(table), d), np.nan)
         filled[:, known] = table
-        fill(self._parameters, filled, random_generator(random_state) if draws else None)
+        fill(self._parameters, filled, check_random_state(random_state) if draws else None)
         return filled
 
     # -- criteria --

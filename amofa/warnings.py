@@ -1,5 +1,71 @@
-"""The package's one warning class."""
+"""The package's one warning class, and what it says."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+from amofa._typing import BoolArray
+
+__all__ = ["AmofaWarning"]
 
 
 class AmofaWarning(UserWarning):
     """A fit succeeded, but its result should be read with care: degenerate columns, or EM that did not converge."""
+
+
+_PACKAGE = __name__.partition(".")[0]
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Turn off the warnings of fits in this thread, for a caller of many fits who says more about them."""
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
+
+
+def warn_caller(message: str) -> None:
+    """Warn with an AmofaWarning that points to the nearest line outside the package, which the user can change."""
+    if _SILENT.get():
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, AmofaWarning, stacklevel=level)
+
+
+def warn_of_constant_columns(constant: BoolArray) -> None:
+    columns = np.flatnonzero(constant)
+    if len(columns):
+        names = ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
+        warn_caller(
+            f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: {names} (from 0)"
+        )
+
+
+def warn_of_no_convergence(converged: bool, iterations: str) -> None:
+    """Warn unless EM converged; `iterations` is the most there could have been, in terms of the arguments."""
+    if not converged:
+        warn_caller(f"EM of the chosen model did not converge within {iterations} iterations; allow more")
+
+
+def warn_of_shortfall(wanted: int | None, reached: int) -> None:
+    if wanted is not None and reached < wanted:
+        warn_caller(f"{wanted} components were asked for, but the search found only {reached} that can be told apart")
+
+
+def warn_of_interrupt() -> None:
+    warn_caller("the fit was interrupted; this is the best model so far")
+
+
+def warn_of_time(seconds: float | None) -> None:
+    warn_caller(f"the search had not ended after max_time={seconds:g} s; this is the best model so far")

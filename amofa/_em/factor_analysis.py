@@ -10,7 +10,7 @@ import numpy as np
 from amofa._kernels._analyser import Solver
 from amofa._kernels._exact import best_isotropic_variance
 from amofa._noise import Noise
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 from amofa.criterion import Pricing
 
 # A single analyser is solved to within this many nats, or as many Newton steps: far less than a parameter's price.

@@ -10,7 +10,7 @@ import numpy as np
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import MOST_STEPS, TOLERANCE, Analyser, FactorChoice, Prior, choose
 from amofa._kernels._analyser import Solver
-from amofa._parameters import FloatArray
+from amofa._typing import FloatArray
 
 # Rows of a smaller share of a component's weight add nothing to its second moments.
 LEAST_SHARE = 1e-14

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from amofa._em.factor_analysis import Spread
-from amofa._parameters import FloatArray, Parameters
+from amofa._parameters import Parameters
+from amofa._typing import FloatArray
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from amofa._em.outcome import Outcome, RowMoments
 from amofa._kernels._analyser import Solver
 from amofa._kernels._exact import ExactIteration
 from amofa._noise import Noise
-from amofa._parameters import Component, Evaluator, FloatArray, Parameters
+from amofa._parameters import Component, Evaluator, Parameters
+from amofa._typing import FloatArray
 from amofa.criterion import Pricing
 from amofa.threads import OneEach, in_order
 

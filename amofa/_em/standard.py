@@ -15,7 +15,8 @@ from amofa._em.driver import Decision, Tell, go_on, run_em
 from amofa._em.outcome import Outcome
 from amofa._kernels import _factor
 from amofa._kernels._em import Iteration
-from amofa._parameters import Evaluator, FloatArray, Parameters, Statistics
+from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._typing import FloatArray
 from amofa.criterion import Criterion
 
 # The first iterations may be slow without being near the end: convergence is not looked for before this one.

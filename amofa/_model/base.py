@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.arguments import RandomState, random_generator
+from amofa._data.checks import RandomState, check_random_state
 from amofa._data.dataframes import check_feature_names
 from amofa._data.npz import write_arrays
 from amofa._model.files import model_arrays
@@ -211,7 +211,7 @@ class FrozenMixture:
         n = operator.index(n)
         if n < 0:
             raise ValueError(f"n must not be negative, got {n}")
-        rng = random_generator(random_state)
+        rng = check_random_state(random_state)
         # Divided by its own last entry, so that every number below 1 finds a component, whatever the rounding.
         cumulated = np.cumsum(self.weights)
         labels = np.searchsorted(cumulated / cumulated[-1], rng.random(n), side="right")

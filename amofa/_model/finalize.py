@@ -1,22 +1,16 @@
-"""From the parameters that a fit found to the model that its caller gets: canonical form, report, warnings."""
+"""From the parameters that a fit found to the model that its caller gets: canonical form, report, history."""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
 from amofa._parameters import Evaluator, Parameters, Statistics
 from amofa._typing import FloatArray
 from amofa.criterion import Penalty, message_length
 from amofa.history import FitReport, Step
-from amofa.warnings import AmofaWarning
 
 
 def in_canonical_order(parameters: Parameters) -> Parameters:
@@ -109,58 +103,3 @@ def make_step(
         n_iter=n_iter,
         accepted=accepted,
     )
-
-
-# ---- warnings --------------------------------------------------------------------------------------------------------
-
-
-_PACKAGE = __name__.partition(".")[0]
-_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
-
-
-@contextmanager
-def without_warnings() -> Iterator[None]:
-    """No warnings of fits in this thread: for a caller of many fits who has more to say about them."""
-    token = _SILENT.set(True)
-    try:
-        yield
-    finally:
-        _SILENT.reset(token)
-
-
-def warn_caller(message: str) -> None:
-    """An AmofaWarning that points to the nearest line outside the package, where the user can do something."""
-    if _SILENT.get():
-        return
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, AmofaWarning, stacklevel=level)
-
-
-def warn_of_constant_columns(constant: NDArray[np.bool_]) -> None:
-    columns = np.flatnonzero(constant)
-    if len(columns):
-        names = ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
-        warn_caller(
-            f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: {names} (from 0)"
-        )
-
-
-def warn_of_no_convergence(converged: bool, iterations: str) -> None:
-    """`iterations` says how many there could have been, in terms of the arguments."""
-    if not converged:
-        warn_caller(f"EM of the chosen model did not converge within {iterations} iterations; allow more")
-
-
-def warn_of_shortfall(wanted: int | None, reached: int) -> None:
-    if wanted is not None and reached < wanted:
-        warn_caller(f"{wanted} components were asked for, but the search found only {reached} that can be told apart")
-
-
-def warn_of_interrupt() -> None:
-    warn_caller("the fit was interrupted; this is the best model so far")
-
-
-def warn_of_time(seconds: float | None) -> None:
-    warn_caller(f"the search had not ended after max_time={seconds:g} s; this is the best model so far")

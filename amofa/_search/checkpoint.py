@@ -16,14 +16,14 @@ from amofa._data.npz import read_arrays, write_arrays
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._model.files import EXTRA, model_arrays
-from amofa._model.finalize import warn_caller
-from amofa._parameters import FloatArray
 from amofa._search.init import LabelledRows
 from amofa._search.options import FitOptions
 from amofa._search.state import END, State, from_text, to_text
+from amofa._typing import FloatArray
 from amofa._version import __version__
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.warnings import warn_caller
 
 # Names of the arrays that a checkpoint has beside those of a model file.
 _STATE, _VALUES = EXTRA + "state", EXTRA + "values"

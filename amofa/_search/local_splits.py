@@ -11,9 +11,10 @@ from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
 from amofa._search.splits import Mask, layers, parts, split_masks
 from amofa._search.state import LocalSplit
+from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
 # Rows of smaller responsibility have no say in a component's local fit.

@@ -10,7 +10,8 @@ from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Spread
 from amofa._em.outcome import RowMoments
 from amofa._em.profile_likelihood import Problem
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 
 
 @dataclass(frozen=True)

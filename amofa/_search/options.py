@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa._data.arguments import (
+from amofa._data.checks import (
     check_choice,
     check_factor_sequence,
     check_function,

@@ -14,8 +14,9 @@ from amofa._em.gram import Panel, means_and_panels
 from amofa._em.outcome import Outcome
 from amofa._em.standard import Settings, standard_em
 from amofa._noise import Noise
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
 from amofa._search.constraints import LEAST_SHARE_OF_A_ROW
+from amofa._typing import FloatArray
 
 # Eigenvectors whose relative signs are tried when a component is split: 2^(3 - 1) starts.
 _SIGNED_AXES = 3

@@ -13,7 +13,8 @@ from amofa._em.factor_analysis import Covariance, Spread
 from amofa._em.gram import Panel
 from amofa._em.profile_likelihood import Problem
 from amofa._kernels._analyser import Solver
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 
 # Principal axes that planes are looked for on: the leading ones and the last.
 _MOST_AXES = 64

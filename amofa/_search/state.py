@@ -12,7 +12,8 @@ import numpy as np
 
 from amofa._em.outcome import Outcome
 from amofa._noise import Noise
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
 from amofa.history import Step
 
 # The phase of a search that has ended.

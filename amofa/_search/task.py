@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from amofa._data.arguments import DEFAULT_FLOOR
+from amofa._data.checks import DEFAULT_FLOOR
 from amofa._data.standardize import Standardized, floor_variances, resolution_variances
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.outcome import Outcome
@@ -17,7 +17,7 @@ from amofa._em.profile_likelihood import Problem
 from amofa._em.standard import Settings
 from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
 from amofa._noise import Noise
-from amofa._parameters import Component, FloatArray, Parameters
+from amofa._parameters import Component, Parameters
 from amofa._search.default import DefaultSearch
 from amofa._search.init import LabelledRows, analysers_of_groups, moments_of_groups, parameters_of_model
 from amofa._search.monitor import Monitor
@@ -25,6 +25,7 @@ from amofa._search.options import AUTO, EVIDENCE, FitOptions
 from amofa._search.paper import PaperSearch
 from amofa._search.paper_moves import with_tied_noise
 from amofa._search.state import END, State
+from amofa._typing import FloatArray
 from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers

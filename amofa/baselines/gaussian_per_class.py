@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from amofa._data.arguments import check_choice, check_not_negative
-from amofa._data.checks import check_table, check_weights, counted_rows
+from amofa._data.checks import check_choice, check_not_negative, check_table, check_weights, counted_rows
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, Standardized
-from amofa._model.finalize import make_report, warn_of_constant_columns, with_canonical_factors
+from amofa._model.finalize import make_report, with_canonical_factors
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.baselines._gaussian import COVARIANCES, covariance_parameters, gaussian_components, mixture_parameters
@@ -21,6 +20,7 @@ from amofa.criterion import gaussian_message_length
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
+from amofa.warnings import warn_of_constant_columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,26 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.arguments import (
+from amofa._data.checks import (
     RandomState,
     check_noise_floor,
     check_positive,
+    check_random_state,
+    check_table,
     check_whole_number,
-    random_generator,
 )
-from amofa._data.checks import check_table
 from amofa._data.row_chunks import Moments, Samples
 from amofa._data.standardize import Standardized, floor_variances
 from amofa._em.factor_analysis import principal_axes
 from amofa._em.outcome import Outcome
 from amofa._em.standard import Settings, standard_em
-from amofa._model.finalize import (
-    in_canonical_order,
-    make_report,
-    make_step,
-    warn_of_constant_columns,
-    with_canonical_factors,
-)
+from amofa._model.finalize import in_canonical_order, make_report, make_step, with_canonical_factors
 from amofa._parameters import Component, Evaluator, Parameters
 from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
 from amofa._search.paper_moves import add_factor, covariance_misfit, first_mixture
@@ -37,6 +31,7 @@ from amofa.criterion import Penalty, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
+from amofa.warnings import warn_of_constant_columns
 
 
 def imofa(
@@ -164,7 +159,7 @@ def _two_sets(
     if len(table) < 2:
         raise ValueError("X has one row, of which none can be held out; pass more rows, or validation")
     n_held_out = min(max(1, round(share * len(table))), len(table) - 1)
-    order = random_generator(random_state).permutation(len(table))
+    order = check_random_state(random_state).permutation(len(table))
     return table[np.sort(order[n_held_out:])], table[np.sort(order[:n_held_out])]
 
 

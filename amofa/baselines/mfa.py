@@ -10,31 +10,24 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa._data.arguments import (
+from amofa._data.checks import (
     RandomState,
     check_choice,
     check_factor_sequence,
     check_noise_floor,
     check_positive,
+    check_random_state,
+    check_table,
+    check_weights,
     check_whole_number,
-    random_generator,
 )
-from amofa._data.checks import check_table, check_weights
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized, floor_variances
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
-from amofa._model.finalize import (
-    in_canonical_order,
-    make_report,
-    make_step,
-    warn_of_constant_columns,
-    warn_of_no_convergence,
-    warn_of_shortfall,
-    with_canonical_factors,
-)
+from amofa._model.finalize import in_canonical_order, make_report, make_step, with_canonical_factors
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa._search.constraints import REFINEMENT
@@ -44,6 +37,7 @@ from amofa.criterion import Likelihood, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
+from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence, warn_of_shortfall
 
 # The best start is refined to this share of the tolerance.
 _REFINED = 1e-3
@@ -154,7 +148,7 @@ def mfa(
         check_positive("tol", tol),
         check_whole_number("max_iter", max_iter, at_least=1),
     )
-    rng = random_generator(random_state)
+    rng = check_random_state(random_state)
     with single_blas_thread(), np.errstate(under="ignore"):
         rows = Standardized.of(table, weights, one_scale=family.is_isotropic)
         warn_of_constant_columns(rows.coordinates.constant)

@@ -7,17 +7,18 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa._data.arguments import RandomState, check_choice, check_positive, check_whole_number, random_generator
-from amofa._data.checks import check_table, check_weights
+from amofa._data.checks import (
+    RandomState,
+    check_choice,
+    check_positive,
+    check_random_state,
+    check_table,
+    check_weights,
+    check_whole_number,
+)
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized, floor_variances
-from amofa._model.finalize import (
-    in_canonical_order,
-    make_report,
-    warn_of_constant_columns,
-    warn_of_no_convergence,
-    with_canonical_factors,
-)
+from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.baselines._componentwise import ComponentwiseEM, Converged
@@ -26,6 +27,7 @@ from amofa.criterion import gaussian_message_length
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
+from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence
 
 
 def ulfmm(
@@ -113,7 +115,7 @@ def ulfmm(
     covariance = check_choice("covariance", covariance, COVARIANCES)
     ridge, tol = check_positive("ridge", ridge), check_positive("tol", tol)
     max_iter = check_whole_number("max_iter", max_iter, at_least=1)
-    rng = random_generator(random_state)
+    rng = check_random_state(random_state)
     with single_blas_thread(), np.errstate(under="ignore"):
         rows = Standardized.of(table, weights, one_scale=covariance == "spherical")
         constant, samples = rows.coordinates.constant, rows.samples

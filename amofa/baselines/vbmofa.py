@@ -7,25 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa._data.arguments import (
+from amofa._data.checks import (
     RandomState,
     check_choice,
     check_noise_floor,
     check_positive,
+    check_random_state,
+    check_table,
+    check_weights,
     check_whole_number,
-    random_generator,
 )
-from amofa._data.checks import check_table, check_weights
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized, floor_variances
-from amofa._model.finalize import (
-    in_canonical_order,
-    make_report,
-    make_step,
-    warn_of_constant_columns,
-    warn_of_no_convergence,
-    with_canonical_factors,
-)
+from amofa._model.finalize import in_canonical_order, make_report, make_step, with_canonical_factors
 from amofa._parameters import Component, Evaluator, Parameters, Statistics
 from amofa._search.constraints import REFINEMENT
 from amofa.baselines._births import Search, Settings, Trial
@@ -34,6 +28,7 @@ from amofa.criterion import n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
+from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence
 
 
 def vbmofa(
@@ -130,7 +125,7 @@ def vbmofa(
     floor = check_noise_floor(noise_floor, d)
     tol = check_positive("tol", tol)
     max_iter = check_whole_number("max_iter", max_iter, at_least=1)
-    rng = random_generator(random_state)
+    rng = check_random_state(random_state)
     with single_blas_thread(), np.errstate(under="ignore"):
         rows = Standardized.of(table, weights)
         coordinates, samples = rows.coordinates, rows.samples

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.arguments import check_whole_number
-from amofa._data.checks import check_incomplete_table
+from amofa._data.checks import check_incomplete_table, check_whole_number
 from amofa._data.dataframes import check_same_names, column_names, column_positions
 from amofa._model.summary import counted
 from amofa._typing import FloatArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa._data.arguments import check_whole_number
+from amofa._data.checks import check_whole_number
 from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.plot._axes import axes_for, plain_text

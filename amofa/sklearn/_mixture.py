@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from amofa._data.arguments import RandomState
+from amofa._data.checks import RandomState
 from amofa._typing import FloatArray
 from amofa.fitting import fit
 from amofa.sklearn._options import FLOATS, FitOptions, checked_rows, named_or_checked

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa._data.arguments import random_generator
-from amofa._data.checks import check_table, check_weights
+from amofa._data.checks import check_random_state, check_table, check_weights
 
 
 @pytest.fixture
@@ -61,4 +60,4 @@ def test_a_matrix_as_random_state(model):
     seed = np.array([[1, 2]]).view(np.matrix)
     X, _ = model.sample(3, seed)
     np.testing.assert_array_equal(X, model.sample(3, [1, 2])[0])
-    assert isinstance(random_generator(seed), np.random.Generator)
+    assert isinstance(check_random_state(seed), np.random.Generator)
