@@ -3,7 +3,8 @@
 # First, and from here: from deep within the modules below it takes longer, a tenth of the time of `import amofa`.
 import scipy.linalg  # noqa: F401
 
-from amofa._search.monitor import FitInterrupted, LiveIteration, LiveStep
+from amofa._search.monitor import FitInterrupted
+from amofa.history import LiveIteration, LiveStep
 
 try:
     from amofa._version import __version__

@@ -17,12 +17,13 @@ from amofa._data.standardize import Standardized
 from amofa._search.checkpoint import Checkpoint, settings_of
 from amofa._search.constraints import REFINEMENT
 from amofa._search.init import check_init
-from amofa._search.monitor import Callback, FitInterrupted, Monitor, OnIteration, OutOfTime, SearchStopped
+from amofa._search.monitor import FitInterrupted, Monitor, OutOfTime, SearchStopped
 from amofa._search.options import FitOptions
 from amofa._search.progress import progress_line
 from amofa._search.state import END, State
 from amofa._search.task import Task
 from amofa._typing import FloatArray
+from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread, use_threads
 from amofa.warnings import (

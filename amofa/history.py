@@ -1,11 +1,15 @@
-"""The record of a fit: every step of the search, and what came out of it."""
+"""The record of a fit: every step of the search, while it goes on and afterwards, and what came out of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from amofa._typing import BoolArray
+
+if TYPE_CHECKING:
+    from amofa.mixture import MixtureOfFactorAnalyzers
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,77 @@ class Step:
 
 
 @dataclass(frozen=True)
+class LiveStep(Step):
+    """A step of a search that is going on.
+
+    Attributes
+    ----------
+    model : MixtureOfFactorAnalyzers
+        The mixture after the step, in the columns and units of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> steps = []
+    >>> def two_components(step):
+    ...     steps.append(step)
+    ...     return step.model.n_components == 2
+    >>> amofa.fit(X, callback=two_components).n_components
+    2
+    >>> steps[0].action, steps[0].n_components, steps[-1].model.means.shape
+    ('start', 1, (2, 2))
+    """
+
+    model: MixtureOfFactorAnalyzers
+
+
+Callback = Callable[[LiveStep], object]
+
+
+@dataclass(frozen=True)
+class LiveIteration:
+    """An iteration of EM on all rows that has just been made.
+
+    Attributes
+    ----------
+    n_iter : int
+        How many this run of EM has made, this one included; another number than the last plus one: another run.
+    n_factors : tuple of int
+        Factors of each component.
+    log_likelihood : float
+        Of the mixture that the iteration started from, nats.
+    cost : float
+        The criterion that the search minimises, of the same mixture, nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> iterations = []
+    >>> model = amofa.fit(X, on_iteration=iterations.append)
+    >>> iterations[0].n_iter, iterations[0].n_components, iterations[-1].n_components
+    (1, 1, 2)
+    """
+
+    n_iter: int
+    n_factors: tuple[int, ...]
+    log_likelihood: float
+    cost: float
+
+    @property
+    def n_components(self) -> int:
+        return len(self.n_factors)
+
+
+OnIteration = Callable[[LiveIteration], object]
+
+
+@dataclass(frozen=True)
 class FitReport:
     """What a fit knows beyond the parameters.
 
@@ -73,6 +148,6 @@ class FitReport:
     criterion: str
     n_samples: float
     converged: bool
-    at_floor: NDArray[np.bool_]
+    at_floor: BoolArray
     history: tuple[Step, ...]
     n_parameters: int

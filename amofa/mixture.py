@@ -18,7 +18,7 @@ from amofa._data.checks import (
 )
 from amofa._data.dataframes import check_same_names, column_names, column_positions
 from amofa._data.row_chunks import PosteriorBlock, Samples
-from amofa._model.base import FrozenMixture
+from amofa._model.base import BaseMixture
 from amofa._model.missing_data import IncompleteSamples, condition, fill, reduced
 from amofa._typing import FloatArray
 from amofa.criterion import INFORMATION_CRITERIA
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class MixtureOfFactorAnalyzers(FrozenMixture):
+class MixtureOfFactorAnalyzers(BaseMixture):
     """A mixture of factor analysers.
 
     p(x) = sum_k weights[k] N(x; means[k], loadings[k] loadings[k]' + diag(uniquenesses[k])). Made from arrays here, by
@@ -502,7 +502,7 @@ class MixtureOfFactorAnalyzers(FrozenMixture):
         >>> model.plot([[1.0, 2.0], [0.0, 1.0]]).get_ylabel()
         'x1'
         """
-        # plot lies above this module, since it draws models; so the way down to it is taken only here.
+        # It imports scipy.optimize, which would take half of the time of `import amofa`.
         from amofa.plot import sensible
 
         return sensible(self, X, **options)

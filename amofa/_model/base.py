@@ -24,7 +24,7 @@ from amofa.handle import CythonHandle
 from amofa.history import FitReport, Step
 
 
-class FrozenMixture:
+class BaseMixture:
     """What `MixtureOfFactorAnalyzers` knows without rows. Its arrays are read-only."""
 
     _parameters: Parameters

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from amofa._data.row_chunks import Samples
 from amofa._em.driver import Tell
@@ -15,83 +15,12 @@ from amofa._model.finalize import make_step
 from amofa._parameters import Parameters
 from amofa._search.constraints import Limits
 from amofa._search.state import State
-from amofa.history import Step
+from amofa.history import Callback, LiveIteration, LiveStep, OnIteration, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import is_abandoned
 
 # Says of each model that was looked at what it cost: INFO if the search went on from it, DEBUG otherwise.
 _logger = logging.getLogger("amofa")
-
-
-@dataclass(frozen=True)
-class LiveStep(Step):
-    """A step of a search that is going on.
-
-    Attributes
-    ----------
-    model : MixtureOfFactorAnalyzers
-        The mixture after the step, in the columns and units of X.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import amofa
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
-    >>> steps = []
-    >>> def two_components(step):
-    ...     steps.append(step)
-    ...     return step.model.n_components == 2
-    >>> amofa.fit(X, callback=two_components).n_components
-    2
-    >>> steps[0].action, steps[0].n_components, steps[-1].model.means.shape
-    ('start', 1, (2, 2))
-    """
-
-    model: MixtureOfFactorAnalyzers
-
-
-Callback = Callable[[LiveStep], object]
-
-
-@dataclass(frozen=True)
-class LiveIteration:
-    """An iteration of EM on all rows that has just been made.
-
-    Attributes
-    ----------
-    n_iter : int
-        How many this run of EM has made, this one included; another number than the last plus one: another run.
-    n_factors : tuple of int
-        Factors of each component.
-    log_likelihood : float
-        Of the mixture that the iteration started from, nats.
-    cost : float
-        The criterion that the search minimises, of the same mixture, nats.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import amofa
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
-    >>> iterations = []
-    >>> model = amofa.fit(X, on_iteration=iterations.append)
-    >>> iterations[0].n_iter, iterations[0].n_components, iterations[-1].n_components
-    (1, 1, 2)
-    """
-
-    n_iter: int
-    n_factors: tuple[int, ...]
-    log_likelihood: float
-    cost: float
-
-    @property
-    def n_components(self) -> int:
-        return len(self.n_factors)
-
-
-OnIteration = Callable[[LiveIteration], object]
 
 
 class SearchStopped(Exception):  # noqa: N818 - not an error

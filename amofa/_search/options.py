@@ -27,7 +27,7 @@ from amofa._search.constraints import Limits
 from amofa.criterion import CRITERIA
 
 if TYPE_CHECKING:
-    from amofa._search.monitor import Callback, OnIteration
+    from amofa.history import Callback, OnIteration
     from amofa.mixture import MixtureOfFactorAnalyzers
 
 SEARCHES = ("thorough", "paper")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from amofa._data.dataframes import column_positions
+from amofa._model.base import BaseMixture
 from amofa._typing import FloatArray
-from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Of more columns the plane is looked for in the span of means and loadings, without (d, d) arrays.
 _WIDE = 1000
@@ -77,17 +77,17 @@ def check_model(model: Any) -> None:
     TypeError
         Which says where an estimator has its mixture.
     """
-    if not isinstance(model, MixtureOfFactorAnalyzers):
+    if not isinstance(model, BaseMixture):
         remedy = "; pass its model_" if hasattr(model, "model_") else ""
         raise TypeError(f"model must be a MixtureOfFactorAnalyzers, got {type(model).__name__}{remedy}")
 
 
-def feature_names(model: MixtureOfFactorAnalyzers) -> tuple[str, ...]:
+def feature_names(model: BaseMixture) -> tuple[str, ...]:
     """Names of the columns: the model's, or x0, x1, ..."""
     return model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
 
 
-def make_view(model: MixtureOfFactorAnalyzers, columns: Sequence[int | str] | None) -> View:
+def make_view(model: BaseMixture, columns: Sequence[int | str] | None) -> View:
     """Two columns by number or name, or where None is given and there are more, the discriminating plane.
 
     Raises
@@ -109,16 +109,14 @@ def make_view(model: MixtureOfFactorAnalyzers, columns: Sequence[int | str] | No
     return _view(model, positions, np.eye(2), (names[first], names[second]))
 
 
-def _plane_view(model: MixtureOfFactorAnalyzers, names: Sequence[str]) -> View:
+def _plane_view(model: BaseMixture, names: Sequence[str]) -> View:
     scale = _deviations(model)
     standardized = discriminating_directions(model, scale)
     labels = tuple(f"direction {i + 1}: {_terms(row, names)}" for i, row in enumerate(standardized))
     return _view(model, np.arange(len(scale)), standardized / scale, (labels[0], labels[1]))
 
 
-def _view(
-    model: MixtureOfFactorAnalyzers, columns: NDArray[np.intp], directions: FloatArray, labels: tuple[str, str]
-) -> View:
+def _view(model: BaseMixture, columns: NDArray[np.intp], directions: FloatArray, labels: tuple[str, str]) -> View:
     covariances = np.empty((model.n_components, 2, 2))
     for k, loadings in enumerate(model.loadings):
         projected = directions @ loadings[columns]
@@ -140,7 +138,7 @@ def _terms(coefficients: FloatArray, names: Sequence[str]) -> str:
 # ---- the discriminating plane ----------------------------------------------------------------------------------------
 
 
-def _deviations(model: MixtureOfFactorAnalyzers) -> FloatArray:
+def _deviations(model: BaseMixture) -> FloatArray:
     """Standard deviations of the columns under the mixture, (d,)."""
     within = np.stack([(loadings**2).sum(axis=1) for loadings in model.loadings]) + model.uniquenesses
     between = (model.means - model.weights @ model.means) ** 2
@@ -148,7 +146,7 @@ def _deviations(model: MixtureOfFactorAnalyzers) -> FloatArray:
     return deviations
 
 
-def discriminating_directions(model: MixtureOfFactorAnalyzers, scale: FloatArray) -> FloatArray:
+def discriminating_directions(model: BaseMixture, scale: FloatArray) -> FloatArray:
     """Two directions along which the components differ most, in means and in covariances.
 
     Parameters

@@ -12,7 +12,6 @@ from amofa._data.checks import check_incomplete_table, check_whole_number
 from amofa._data.dataframes import check_same_names, column_names, column_positions
 from amofa._model.summary import counted
 from amofa._typing import FloatArray
-from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.plot._axes import (
     Color,
     axes_for,
@@ -28,6 +27,8 @@ from amofa.plot._plane import View, check_model, feature_names, make_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Standard deviations from the mean that ellipses are drawn at.
 DEVIATIONS = (1.0, 2.0)
@@ -221,7 +222,8 @@ def density(
 
     Examples
     --------
-    >>> model = MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
+    >>> import amofa
+    >>> model = amofa.MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
     >>> ax = density(model, [[0.5], [3.0]])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['0: 50.0%, 1 factor', '1: 50.0%, 1 factor', 'mixture']
@@ -298,7 +300,8 @@ def factor_scores(
 
     Examples
     --------
-    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0, 0.0]], [np.eye(3, 2)], [[1.0, 1.0, 1.0]])
+    >>> import amofa
+    >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0, 0.0]], [np.eye(3, 2)], [[1.0, 1.0, 1.0]])
     >>> ax = factor_scores(model, [[2.0, 4.0, 0.0]])
     >>> ax.collections[0].get_offsets().round(6).tolist()
     [[1.0, 2.0]]
@@ -387,7 +390,8 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
 
     Examples
     --------
-    >>> model = MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
+    >>> import amofa
+    >>> model = amofa.MixtureOfFactorAnalyzers([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]], [[1.0], [1.0]])
     >>> ax = responsibilities(model, [[0.5], [3.0]])
     >>> ax.get_ylabel()
     'responsibility'

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._search.monitor import LiveStep
-from amofa.history import Step
-from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa._model.base import BaseMixture
+from amofa.history import LiveStep, Step
 from amofa.plot._axes import axes_for, legend_above, pyplot, shortened, whole_ticks
 from amofa.plot._rows import clusters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from amofa.mixture import MixtureOfFactorAnalyzers
 
 Kind = TypeVar("Kind", bound=Step)
 
@@ -56,7 +57,7 @@ def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | N
     'step'
     """
     steps = _steps(search)
-    criterion = search.criterion if isinstance(search, MixtureOfFactorAnalyzers) else None
+    criterion = search.criterion if isinstance(search, BaseMixture) else None
     ax = axes_for(ax)
     _draw_steps(ax, steps, np.array([step.cost for step in steps]))
     ax.set_ylabel("cost, nats" if criterion is None else f"cost ({criterion}), nats")
@@ -106,7 +107,7 @@ def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axe
 
 
 def _steps(search: MixtureOfFactorAnalyzers | Sequence[Step]) -> tuple[Step, ...]:
-    if isinstance(search, MixtureOfFactorAnalyzers):
+    if isinstance(search, BaseMixture):
         steps = search.history
     else:
         steps = _check_steps("search", search, Step, "a fitted model, or steps of a search")

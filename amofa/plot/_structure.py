@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from amofa._data.checks import check_whole_number
 from amofa._typing import FloatArray
-from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.plot._axes import axes_for, plain_text
 from amofa.plot._plane import check_model, feature_names
 from amofa.plot._rows import clusters, density
@@ -19,6 +18,8 @@ from amofa.plot._search import evolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Inches that a row or column of a heat map takes, and the smallest and largest figure.
 _CELL, _LEAST, _MOST = 0.24, (4.5, 3.6), (14.0, 12.0)
@@ -52,7 +53,8 @@ def loadings(
 
     Examples
     --------
-    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[3.0], [0.0]]], [[16.0, 1.0]])
+    >>> import amofa
+    >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[3.0], [0.0]]], [[16.0, 1.0]])
     >>> ax = loadings(model)
     >>> ax.images[0].get_array().tolist()
     [[0.6], [0.0]]
@@ -131,7 +133,8 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
 
     Examples
     --------
-    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
+    >>> import amofa
+    >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
     >>> sensible(model).get_ylabel()
     'density'
     """
@@ -152,7 +155,8 @@ def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..
 
     Examples
     --------
-    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
+    >>> import amofa
+    >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
     >>> suitable(model, with_rows=False).__name__
     'density'
     """

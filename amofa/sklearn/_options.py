@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from amofa._data.checks import check_table
-from amofa._search.monitor import Callback, OnIteration
+from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # What is computed is float64; what was float32 comes back as float32.
