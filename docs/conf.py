@@ -1,4 +1,4 @@
-"""Settings of Sphinx. The API is documented from the installed amofa: the folder in the checkout is not compiled."""
+"""Settings of Sphinx. The API is documented from the installed amofa, since the checkout has no compiled modules."""
 
 import logging
 import re
@@ -6,8 +6,8 @@ import warnings
 
 import amofa
 
-logging.getLogger("amofa").setLevel(logging.WARNING)  # the steps of the examples' searches are no news
-# Pictures are drawn into files; of nothing else may the examples warn.
+logging.getLogger("amofa").setLevel(logging.WARNING)  # no log of the searches in the examples
+# Pictures are drawn into files. The examples give no other warning.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 project = "amofa"
@@ -20,7 +20,7 @@ exclude_patterns = ["_build", "gallery"]  # the gallery's pages are made from th
 
 myst_heading_anchors = 4
 
-# Single backticks in docstrings are names, or just set in type where there is no such name.
+# Single backticks in docstrings are names, or code if there is no such name.
 default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings have types, with shapes
@@ -47,10 +47,10 @@ html_copy_source = False
 
 
 def finish_docstring(app, what, name, obj, options, lines):
-    """Keep reStructuredText from finding what is not there.
+    """Escape what reStructuredText would misread.
 
-    Types such as "(n_components_,) array" have no links in them, and the initials of authors in references are no
-    numbers of a list.
+    Types such as "(n_components_,) array" contain no links, and the initials of authors in references do not number a
+    list.
     """
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):

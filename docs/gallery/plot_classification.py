@@ -2,8 +2,8 @@
 A mixture for each class
 ========================
 
-Two classes that no straight line or parabola parts. ``AMoFAClassifier`` fits a mixture to each, and takes for every row
-the class under which it is more probable.
+Two classes that no straight line or parabola separates. ``AMoFAClassifier`` fits a mixture to each class, and assigns
+every row to the class under which it is more probable.
 """
 
 import matplotlib.pyplot as plt
@@ -30,6 +30,6 @@ for ax, (name, classifier) in zip(axes, classifiers.items(), strict=True):
     ax.set_title(f"{name}: {accuracy:.1%} of new rows right")
 
 # %%
-# What was found in each class:
+# The numbers of components found in each class:
 
 print("components:", classifiers["a mixture for each class"].n_components_)

@@ -2,9 +2,9 @@
 Clusters of different shapes
 ============================
 
-Four clusters in two columns, two of them with the same mean, and nothing given but the rows: the second example of
-Kaya & Salah (`arXiv:1507.02801 <https://arxiv.org/abs/1507.02801>`_). Ellipses are one and two standard deviations
-from the means.
+Four clusters in two columns, two of them with the same mean: the second example of Kaya & Salah (`arXiv:1507.02801
+<https://arxiv.org/abs/1507.02801>`_). Only the rows are given. Ellipses are one and two standard deviations from the
+means.
 """
 
 import amofa
@@ -21,6 +21,6 @@ model.plot(X)
 print(model.summary())
 
 # %%
-# Which component a row belongs to is not always sure, least of all where the first two clusters lie over each other.
+# Which component a row belongs to is not always certain, least of all where the first two clusters overlap.
 
 amofa.plot.uncertainty(model, X)

@@ -2,9 +2,9 @@
 The same rows by five criteria
 ==============================
 
-What a component or a factor must gain to be worth its parameters is what a criterion says. Where rows are many, all say
-the same; here are 167 rows of four clusters, too few to be sure of them. The message length belongs to the paper's
-search, the others to the default one.
+A criterion says how much a component or a factor must gain to be worth its parameters. With many rows, all criteria
+agree. Here are 167 rows of four clusters, too few to be certain. The message length is used with the paper's search,
+the others with the default search.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ axes[1, 2].scatter(*X.T, c=labels, cmap="tab10", vmin=0, vmax=9, s=8)
 axes[1, 2].set_title("the clusters", fontsize="medium")
 
 # %%
-# How well each describes 1000 rows that it has not seen: the mean of their log densities in nats, higher is better.
+# How well each model describes 1000 new rows: the mean log density in nats, higher is better.
 
 new, _ = example_2(seed=2)
 for (search, criterion), model in zip(searches, models, strict=True):

@@ -1,10 +1,10 @@
 """
-Beside a Gaussian mixture
-=========================
+Compared with a Gaussian mixture
+================================
 
-Three groups in 20 columns, each with five factors of its own. A mixture of Gaussians needs 210 numbers for each
-covariance matrix, or takes columns as independent; factor analysers are in between. How well each describes 2000 new
-rows, by the number of components.
+Three groups in 20 columns, each with five factors of its own. A mixture of Gaussians either needs 210 numbers for each
+covariance matrix or treats columns as independent; factor analysers are in between. The picture shows how well each
+describes 2000 new rows, by the number of components.
 """
 
 import matplotlib.pyplot as plt

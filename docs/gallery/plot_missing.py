@@ -2,8 +2,8 @@
 Missing pixels
 ==============
 
-A mixture for handwritten digits of 8 x 8 pixels, one component for each digit; then the lower half of digits that it
-has not seen, given the upper half.
+A mixture of handwritten digits of 8 x 8 pixels, with one component for each digit, completes the lower half of new
+digits from their upper half.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ X, labels = digits.data[:, varying], digits.target
 model = amofa.fit(X[:1500], init=labels[:1500], n_components=10, n_factors=8, noise="component")
 
 # %%
-# Cells that are NaN are missing. ``impute`` fills in what the others say of them, by conditional
-# means, or by draws from their distribution, which vary as digits do.
+# Cells that are NaN are missing. ``impute`` replaces them by their conditional means given the other cells, or by draws
+# from their conditional distribution, which vary as digits do.
 
 whole = X[1500:1508]
 upper = np.arange(64)[varying] < 32

@@ -2,9 +2,9 @@
 Regression with error bars
 ==========================
 
-A mixture of features and target together gives the target's distribution given the features: in each component the
-mean is a straight line, and from one to the next it passes as their probabilities do. The deviation is that of a new
-observation, and may change along the line.
+A mixture of features and target together gives the distribution of the target given the features. Within a component
+the conditional mean is a straight line; between components it changes with their probabilities. The standard deviation
+is that of a new observation, and may vary with the features.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ ax.set_xlabel("x")
 ax.legend()
 
 # %%
-# Of new rows this share is within two deviations:
+# The share of new rows within two standard deviations:
 
 new = rng.uniform(0, 10, 2000)
 target = np.sin(new) + rng.normal(0, 0.05 + 0.04 * new)

@@ -2,7 +2,7 @@
 More columns than rows
 ======================
 
-90 rows of 500 columns: three groups, each with two factors of its own. No matrix of 500 x 500 is formed.
+90 rows of 500 columns: three groups, each with two factors of its own. No 500 x 500 matrix is formed.
 """
 
 import numpy as np
@@ -21,11 +21,11 @@ model = amofa.fit(X)
 print(model)
 
 # %%
-# The plane in which the components differ most is a weighted sum of many columns. Colours are the true groups.
+# The plane in which the components differ most; its axes are weighted sums of many columns. Colours show the groups.
 
 amofa.plot.clusters(model, X, labels=groups)
 
 # %%
-# Factor scores of the rows of the first component: a table of 500 columns is one of two here.
+# Factor scores of the rows of the first component: 500 columns are reduced to two.
 
 amofa.plot.factor_scores(model, X, component=0)

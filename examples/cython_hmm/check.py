@@ -1,4 +1,4 @@
-"""Compares cython_hmm with plain numpy, and says how much faster it is. Exit status 1 where they do not agree."""
+"""Compare cython_hmm with plain NumPy and print how much faster it is. Exit status 1 if they do not agree."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ TOLERANCE = 1e-10
 
 
 def problem(rng, S, d, p, lengths):
-    """A random model, and sequences of another one like it."""
+    """Draw a random model, and sequences of another one like it."""
     initial, transition = rng.dirichlet(np.ones(S)), rng.dirichlet(np.ones(S), size=S)
     means, loadings = 2 * rng.standard_normal((S, d)), rng.standard_normal((S, p, d))
     uniquenesses = rng.uniform(0.3, 1.5, (S, d))
@@ -30,7 +30,7 @@ def problem(rng, S, d, p, lengths):
 
 
 def difference(found, expected):
-    """Largest difference of any two numbers, relative to max(1, |expected|)."""
+    """Return the largest difference, relative to max(1, |expected|)."""
     return max(
         float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)), initial=0.0))
         for a, b in zip(found, expected, strict=True)
@@ -38,7 +38,7 @@ def difference(found, expected):
 
 
 def fastest(function, repeats=5):
-    """Seconds."""
+    """Return the shortest time of several calls, in seconds."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -48,7 +48,7 @@ def fastest(function, repeats=5):
 
 
 def check_steps(rng, S, d, p, lengths, n_steps=5):
-    """Baum-Welch steps of both from the same parameters."""
+    """Compare Baum-Welch steps of both from the same parameters."""
     sequences, parameters = problem(rng, S, d, p, lengths)
     floor, worst, climbed = np.full(d, 1e-3), 0.0, []
     for _ in range(n_steps):
@@ -67,7 +67,7 @@ def check_steps(rng, S, d, p, lengths, n_steps=5):
 
 
 def check_model(rng):
-    """A model fitted in Python gives the same densities here."""
+    """Compare the densities of a model that was fitted in Python."""
     X = np.concatenate([rng.standard_normal((300, 4)), 3 + rng.standard_normal((200, 4)) @ rng.standard_normal((4, 4))])
     model = amofa.fit(X)
     worst = difference([cython_hmm.log_density(model.cython_handle().mixture, X)], [model.score_samples(X)])

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Hidden Markov models whose states emit from factor analysers: the example of amofa's C-level functions.
+"""Hidden Markov models whose states emit from factor analysers: an example for amofa's C-level functions.
 
 State s of S has the emission N(mean[s], loadings[s]' loadings[s] + diag(uniquenesses[s])), with p factors each; p = 0
 gives Gaussians with diagonal covariance matrices. Sequences are C-contiguous arrays (T, d).
@@ -15,7 +15,7 @@ from amofa.cython_amofa cimport (
 
 
 def log_density(const double[::1] mixture not None, const double[:, ::1] x not None):
-    """Log density of every row of x under a mixture that was fitted in Python: ``model.cython_handle().mixture``."""
+    """Return the log density of each row of x under a fitted mixture, ``model.cython_handle().mixture``."""
     if n_features(&mixture[0]) != x.shape[1]:
         raise ValueError("x must have the columns of the model")
     result, work = np.empty(x.shape[0]), np.empty(rows_work_size(&mixture[0]))
@@ -37,7 +37,7 @@ cdef double forward_backward(
     double *xi,                     # INOUT (S, S) expected transitions, added to
     double *work,                   # WORK 2 T S + 2 S
 ) noexcept nogil:
-    """Scaled forward and backward passes (Rabiner 1989, Proc. IEEE 77:257). Returns the log-likelihood, nats."""
+    """Run scaled forward and backward passes (Rabiner 1989, Proc. IEEE 77:257); return the log-likelihood in nats."""
     cdef Py_ssize_t t, r, s
     cdef double *emission = work                # (T, S), each row over its largest value
     cdef double *alpha = emission + T * S       # (T, S) P(state of t = s | rows up to t)
@@ -59,7 +59,7 @@ cdef double forward_backward(
             total += alpha[t * S + s]
         for s in range(S):
             alpha[t * S + s] /= total
-            # What the backward pass divides by, too.
+            # The backward pass divides by the same total.
             emission[t * S + s] /= total
         log_likelihood += log(total) + largest
     for s in range(S):
@@ -83,7 +83,7 @@ cdef double forward_backward(
 # ---- Baum-Welch ------------------------------------------------------------------------------------------------------
 
 cdef class Emissions:
-    """The states' factor analysers, prepared, with room for their statistics: one mixture of one component each."""
+    """The prepared factor analysers of the states, one mixture of one component each, and memory for statistics."""
 
     cdef Py_ssize_t S, d, p
     cdef Py_ssize_t mixture_length, statistics_length
@@ -115,7 +115,7 @@ cdef class Emissions:
         self.work = np.empty(max(rows_work_size(&self.mixtures[0, 0]), maximize_work_size(&self.mixtures[0, 0])))
 
     cdef void log_densities(self, Py_ssize_t T, const double *x, double *out) noexcept nogil:
-        """Of T rows under every state, (S, T)."""
+        """Compute the log densities (S, T) of T rows under every state."""
         cdef Py_ssize_t s
         for s in range(self.S):
             posterior(&self.mixtures[s, 0], T, x, self.d, 1, out + s * T, NULL, NULL, NULL, &self.work[0])
@@ -130,7 +130,7 @@ cdef class Emissions:
     cdef Py_ssize_t maximize(
         self, const double *floor, double *means, double *loadings, double *uniquenesses,
     ) noexcept nogil:
-        """M-step of every state. Returns 0, or 1 + the state that has no rows, or no covariance matrix."""
+        """Run the M-step of every state; return 0, or 1 + a state without rows or a valid covariance matrix."""
         cdef Py_ssize_t s, d = self.d, p = self.p
         for s in range(self.S):
             if maximize_component(&self.mixtures[s, 0], 0, &self.statistics[s, 0], floor, means + s * d,
@@ -148,7 +148,7 @@ def baum_welch_step(
     const double[:, ::1] uniquenesses not None,
     const double[::1] floor not None,
 ):
-    """One EM step.
+    """Make one EM step.
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ def baum_welch_step(
     Returns
     -------
     tuple
-        The log-likelihood (nats) of the parameters given, and new ones in the same order: initial, transition, means,
-        loadings, uniquenesses.
+        The log-likelihood (nats) of the given parameters, and the new ones in the same order: initial, transition,
+        means, loadings, uniquenesses.
     """
     cdef Py_ssize_t S = means.shape[0], d = means.shape[1], p = loadings.shape[1], T, s, wrong
     cdef Emissions emissions = Emissions(means, loadings, uniquenesses)

@@ -1,17 +1,17 @@
-"""The same in plain numpy, from dense covariance matrices: slow and obvious."""
+"""The same in plain NumPy, with dense covariance matrices: slow and simple."""
 
 import numpy as np
 
 
 def log_normal(x, mean, covariance):
-    """Log density of every row."""
+    """Return the log density of every row."""
     e = x - mean
     distance = np.einsum("ij,ij->i", e, np.linalg.solve(covariance, e.T).T)
     return -0.5 * (len(mean) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1] + distance)
 
 
 def forward_backward(initial, transition, log_emission):
-    """Log-likelihood, probabilities of the states (T, S), expected transitions (S, S)."""
+    """Return the log-likelihood, probabilities of the states (T, S), and expected transitions (S, S)."""
     largest = log_emission.max(axis=1)
     emission = np.exp(log_emission - largest[:, None])
     alpha, beta, scale = np.empty_like(emission), np.ones_like(emission), np.empty(len(emission))
@@ -26,7 +26,7 @@ def forward_backward(initial, transition, log_emission):
 
 
 def maximize(x, h, mean, loadings, uniquenesses, floor):
-    """EM step of one factor analyser for rows of weight h, the mean's maximiser with the factors integrated out."""
+    """Make an EM step of one factor analyser with row weights h; the mean is updated with the factors integrated out."""
     beta = np.linalg.solve(loadings.T @ loadings + np.diag(uniquenesses), loadings.T).T
     new_mean = h @ x / h.sum()
     e = x - new_mean
@@ -39,7 +39,7 @@ def maximize(x, h, mean, loadings, uniquenesses, floor):
 
 
 def baum_welch_step(sequences, initial, transition, means, loadings, uniquenesses, floor):
-    """As that of cython_hmm."""
+    """Make the step of cython_hmm.baum_welch_step."""
     log_likelihood, first, transitions, probabilities = 0.0, 0.0, 0.0, []
     for x in sequences:
         log_emission = np.stack(

@@ -1,4 +1,4 @@
-"""The same by setuptools: ``python setup.py build_ext --inplace``."""
+"""Build with setuptools: ``python setup.py build_ext --inplace``."""
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
