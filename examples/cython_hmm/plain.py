@@ -26,7 +26,7 @@ def forward_backward(initial, transition, log_emission):
 
 
 def maximize(x, h, mean, loadings, uniquenesses, floor):
-    """Make an EM step of one factor analyser with row weights h; the mean is updated with the factors integrated out."""
+    """Make an EM step of one factor analyser with row weights h, with the factors integrated out for the mean."""
     beta = np.linalg.solve(loadings.T @ loadings + np.diag(uniquenesses), loadings.T).T
     new_mean = h @ x / h.sum()
     e = x - new_mean
