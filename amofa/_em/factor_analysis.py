@@ -44,7 +44,7 @@ class Prior:
     def cost(self, uniquenesses: FloatArray, noise: Noise = Noise.COMPONENT) -> float:
         """Return minus the log of the prior density of (K, d) uniquenesses over its largest value, nats; at least 0."""
         scale = self.scale.mean() if noise.is_isotropic else self.scale
-        return self.count * float(_log_cosh(np.log(noise.distinct(uniquenesses) / scale) / 2).sum())
+        return self.count * float(_log_cosh(np.log(noise.distinct(np.atleast_2d(uniquenesses)) / scale) / 2).sum())
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,6 @@ class Task:
 
     def search(self, state: State, monitor: Monitor) -> DefaultSearch | PaperSearch:
         """Make the search that was asked for."""
-        if self.rows.samples.n_features == 0:
-            state.best = state.result = self._nothing()
-            state.phase = END
         return self._paper(state, monitor) if self.options.is_paper else self._default(state, monitor)
 
     def _paper(self, state: State, monitor: Monitor) -> PaperSearch:
@@ -170,12 +167,13 @@ class Task:
         annihilates = limits.n_components is None
         return Problem(self.prior, pricing, noise, choice, options.tol, options.max_iter, annihilates, check)
 
-    def _nothing(self) -> Outcome:
-        """Return the model of rows that are all the same."""
+    def end_at_once(self, state: State) -> None:
+        """End the search of rows that are all the same."""
         given = self.options.limits.n_factors
         factors = given[0] if isinstance(given, tuple) else given or 0
         parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
-        return Outcome(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
+        state.result = Outcome(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
+        state.phase = END
 
     # -- the model --
 

@@ -9,14 +9,15 @@ from scipy.stats import multivariate_normal
 import amofa
 from amofa._data.standardize import Standardized
 from amofa._em.factor_analysis import FactorChoice, Prior
-from amofa._em.profile_likelihood import Problem, exact_em
+from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
+from amofa._noise import Noise
 from amofa.baselines import mfa
 from amofa.baselines._partitions import draw_seeds, k_means, nearest_centers, partition_moments
 from amofa.baselines.mfa import _start
 from amofa.criterion import Likelihood
 
-NOISES = ("component", "shared", "isotropic")
+NOISES = tuple(Noise)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_the_likelihood_never_falls(rng, noise, wide):
     likelihoods = []
     for _ in range(40):
         # One M-step, and the likelihood after it.
-        run = exact_em(samples, parameters, problem, solver, 1, choose_at_end=False)
+        run = profile_em(samples, parameters, problem, solver, 1, choose_at_end=False)
         parameters = run.parameters
         likelihoods.append(run.log_likelihood)
     rises = np.diff(likelihoods)

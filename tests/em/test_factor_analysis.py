@@ -16,6 +16,7 @@ from solver_helpers import (
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
 from amofa._kernels._analyser import Solver
 from amofa._kernels._exact import best_isotropic_variance
+from amofa._noise import Noise
 from amofa.criterion import CRITERIA, Counted, Evidence
 
 # ---- Prior -----------------------------------------------------------------------------------------------------------
@@ -41,8 +42,10 @@ def test_prior_cost_of_far_values_is_finite():
 
 def test_isotropic_prior_cost():
     prior = Prior(np.full(2, 1e-4), np.array([0.5, 1.5]), 3.0)
-    assert prior.isotropic_cost(1.0) == pytest.approx(0, abs=1e-15)
-    assert prior.isotropic_cost(0.2) == pytest.approx(3 * math.log(math.cosh(math.log(0.2) / 2)), rel=1e-13)
+    assert prior.cost(np.array([[1.0]]), Noise.ISOTROPIC) == pytest.approx(0, abs=1e-15)
+    assert prior.cost(np.array([[0.2]]), Noise.ISOTROPIC) == pytest.approx(
+        3 * math.log(math.cosh(math.log(0.2) / 2)), rel=1e-13
+    )
 
 
 # ---- one variance ----------------------------------------------------------------------------------------------------
@@ -76,7 +79,7 @@ def test_best_isotropic_variance_of_nothing():
 
 def priced(d, n, noise, prior_count=4.0, **limits):
     prior = Prior(np.full(d, 1e-4), np.ones(d), prior_count)
-    return FactorChoice(Evidence(d, n, noise, prior_count), prior, noise, **limits)
+    return FactorChoice(Evidence(d, n, noise, prior_count), prior, Noise(noise), **limits)
 
 
 def factor_model(rng, noise, d, p):
@@ -136,7 +139,7 @@ def test_cost_of_the_choice(rng, noise):
     if noise == "component":
         expected += choice.prior.cost(best.uniquenesses)
     if noise == "isotropic":
-        expected += choice.prior.isotropic_cost(best.uniquenesses[0])
+        expected += choice.prior.cost(best.uniquenesses[None], Noise.ISOTROPIC)
     assert best.cost == pytest.approx(expected, rel=1e-12)
 
 
@@ -163,7 +166,10 @@ def test_isotropic_and_given_numbers_are_at_the_minimum(rng, noise, q):
             slack = 0.05
         else:
             grid = np.linspace(math.log(1e-4), math.log(10), 2001)
-            other = min(profile_cost(arguments, np.full(d, x)) + choice.prior.isotropic_cost(math.exp(x)) for x in grid)
+            other = min(
+                profile_cost(arguments, np.full(d, x)) + choice.prior.cost(np.array([[math.exp(x)]]), Noise.ISOTROPIC)
+                for x in grid
+            )
             slack = 1e-9
         assert best.cost - price <= other + slack
 
@@ -203,7 +209,7 @@ def test_other_criteria_find_the_number_of_factors(rng, criterion):
     d, n, p = 10, 1000.0, 3
     covariance, psi = factor_model(rng, "component", d, p)
     prior = Prior(np.full(d, 1e-4), np.ones(d), 4.0)
-    choice = FactorChoice(Counted(CRITERIA[criterion], d, n, "component"), prior, "component")
+    choice = FactorChoice(Counted(CRITERIA[criterion], d, n, "component"), prior, Noise.COMPONENT)
     assert choice.best(n, Covariance(covariance, Solver(d)), psi, 0).n_factors == p
 
 

@@ -13,9 +13,10 @@ from reference import random_mixture, random_rows, relative_error
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import FactorChoice, Prior
-from amofa._em.profile_likelihood import Problem, exact_em
+from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
 from amofa._kernels._exact import ExactIteration
+from amofa._noise import Noise
 from amofa._parameters import Component, Evaluator, Parameters
 from amofa.criterion import CRITERIA, Counted, Evidence, message_length
 
@@ -23,8 +24,8 @@ from amofa.criterion import CRITERIA, Counted, Evidence, message_length
 def a_problem(d, n, noise="component", *, prior_count=4.0, tol=1e-5, pricing=None, annihilates=True, **limits):
     prior = Prior(np.full(d, 1e-4), np.ones(d), prior_count)
     pricing = pricing or Evidence(d, n, noise, prior_count)
-    choice = FactorChoice(pricing, prior, noise, **limits)
-    return Problem(prior, pricing, noise, choice, tol, 100, annihilates)
+    choice = FactorChoice(pricing, prior, Noise(noise), **limits)
+    return Problem(prior, pricing, Noise(noise), choice, tol, 100, annihilates)
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def coarse(x, labels, noise="component"):
 
 
 def run(x, start, problem, max_iter=200, **options):
-    return exact_em(Samples(x), start, problem, Solver(x.shape[1]), max_iter, **options)
+    return profile_em(Samples(x), start, problem, Solver(x.shape[1]), max_iter, **options)
 
 
 @pytest.mark.parametrize("noise", KINDS)
@@ -72,10 +73,14 @@ def test_em_converges_and_says_what_it_found(clear, noise):
     mixture = found.parameters.components()
     assert found.log_likelihood == pytest.approx(reference.log_likelihood(x, None, mixture), rel=1e-12)
     h = reference.responsibilities(x, mixture)
-    assert relative_error(found.counts, h.sum(axis=0)) < 1e-11
+    assert relative_error(found.moments.counts, h.sum(axis=0)) < 1e-11
     log_determinants = [np.linalg.slogdet(c.loadings.T @ c.loadings + np.diag(c.uniquenesses))[1] for c in mixture]
     shapes = [(c.weight * len(x), len(c.loadings), s) for c, s in zip(mixture, log_determinants, strict=True)]
-    expected = problem.prior_cost(found.parameters) - found.log_likelihood + problem.pricing.mixture(shapes)
+    expected = (
+        problem.prior.cost(found.parameters.uniquenesses, problem.noise)
+        - found.log_likelihood
+        + problem.pricing.mixture(shapes)
+    )
     assert found.cost == pytest.approx(expected, rel=1e-12)
     np.testing.assert_array_equal(np.argmax(h, axis=1), labels)
     if noise == "component":
@@ -106,7 +111,7 @@ def test_the_cost_falls_while_the_numbers_of_factors_stay(clear, noise, prior_co
     def penalised(max_iter):
         found = run(x, start, problem, max_iter, choose_at_end=False)
         assert found.parameters.n_factors == (1, 0, 2)
-        return problem.prior_cost(found.parameters) - found.log_likelihood
+        return problem.prior.cost(found.parameters.uniquenesses, problem.noise) - found.log_likelihood
 
     costs = [penalised(max_iter) for max_iter in range(12)]
     assert all(after <= before + 1e-10 * abs(before) for before, after in pairwise(costs))
@@ -152,14 +157,14 @@ def test_without_a_solver_it_is_the_same(rng, noise, prior_count):
     start, weights = rough_start(rng, x, 2, [1, 0], noise), rng.uniform(0.5, 1.5, 30)
     samples = Samples(x, weights=weights)
     problem = a_problem(40, samples.total_weight, noise, prior_count=prior_count, tol=1e-9, annihilates=False)
-    a, b = (exact_em(samples, start, problem, solver, 500, choose_at=(2,)) for solver in (Solver(40), None))
+    a, b = (profile_em(samples, start, problem, solver, 500, choose_at=(2,)) for solver in (Solver(40), None))
     assert a.converged
     assert b.converged
     assert a.parameters.n_factors == b.parameters.n_factors
     assert a.cost == pytest.approx(b.cost, rel=1e-5)
     assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-5)
-    np.testing.assert_allclose(b.counts, a.counts, rtol=1e-4)
-    np.testing.assert_allclose(b.means, a.means, atol=1e-4)
+    np.testing.assert_allclose(b.moments.counts, a.moments.counts, rtol=1e-4)
+    np.testing.assert_allclose(b.moments.means, a.moments.means, atol=1e-4)
 
 
 def test_the_limit_of_iterations_is_kept(clear):
@@ -173,7 +178,7 @@ def test_weights_of_two_are_rows_twice(clear):
     x, labels = clear
     start, problem = coarse(x, labels), a_problem(6, 800.0)
     twice = run(np.repeat(x, 2, axis=0), start, problem)
-    weighted = exact_em(Samples(x, weights=np.full(400, 2.0)), start, problem, Solver(6), 200)
+    weighted = profile_em(Samples(x, weights=np.full(400, 2.0)), start, problem, Solver(6), 200)
     assert weighted.cost == pytest.approx(twice.cost, rel=1e-9)
     assert weighted.parameters.n_factors == twice.parameters.n_factors
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,9 +11,8 @@ import reference
 from reference import random_mixture, random_rows, relative_error
 
 from amofa._data.row_chunks import Samples
-from amofa._em.standard import Settings, expectation_maximization
+from amofa._em.standard import Settings, standard_em
 from amofa._parameters import Component, Parameters
-from amofa._search import clock
 from amofa.criterion import CRITERIA, Penalty
 
 ENDLESS = 1e-300  # a tolerance that no change is below
@@ -92,7 +90,7 @@ def check_against_trajectory(x, w, start, how, target=np.inf):
     end = min([*still, *hopeless, how.max_iter - 1])
     n_iter = end + 1
     best = int(np.argmin(costs[:n_iter]))
-    fit = expectation_maximization(Samples(x, weights=w), start, how, target=target)
+    fit = standard_em(Samples(x, weights=w), start, how, target=target)
     assert (fit.n_iter, fit.converged) == (n_iter, end in still)
     assert fit.cost == pytest.approx(costs[best], rel=1e-10)
     assert fit.log_likelihood == pytest.approx(reference.log_likelihood(x, w, mixtures[best]), rel=1e-10)
@@ -112,10 +110,7 @@ def test_every_iteration_is_one_dense_em_step(rng, K, d, factors, weighted):
     x, start = problem(rng, K, d, factors)
     w, floor = rng.uniform(0, 2, len(x)) if weighted else None, np.full(d, 0.4)
     start.uniquenesses[:] = np.maximum(start.uniquenesses, floor)
-    fits = [
-        expectation_maximization(Samples(x, weights=w), start, settings(d, max_iter=m, floor=floor))
-        for m in range(1, 7)
-    ]
+    fits = [standard_em(Samples(x, weights=w), start, settings(d, max_iter=m, floor=floor)) for m in range(1, 7)]
     np.testing.assert_array_equal(fits[0].parameters.buffer, start.buffer)
     for before, after in pairwise(fits):
         step = reference.maximize(x, w, before.parameters.components(), floor)
@@ -130,7 +125,7 @@ def test_every_iteration_is_one_dense_em_step(rng, K, d, factors, weighted):
 def test_the_likelihood_rises_with_every_iteration(rng, K, d, factors, weighted):
     x, start = problem(rng, K, d, factors)
     samples = Samples(x, weights=rng.uniform(0, 2, len(x)) if weighted else None)
-    values = [expectation_maximization(samples, start, settings(d, max_iter=m)).log_likelihood for m in range(1, 30)]
+    values = [standard_em(samples, start, settings(d, max_iter=m)).log_likelihood for m in range(1, 30)]
     # An iterate that were worse than the one before would not be returned: the values would be equal.
     rising = np.array(values[:-1]) < values[-1] - 1e-6
     assert (np.diff(values)[rising] > 0).all()
@@ -140,8 +135,8 @@ def test_the_likelihood_rises_with_every_iteration(rng, K, d, factors, weighted)
 @pytest.mark.parametrize("K", [1, 2])
 def test_where_it_starts_at_the_maximum_it_stays(rng, K):
     x, start = problem(rng, K, 3, 1)
-    end = expectation_maximization(Samples(x), start, settings(3, max_iter=3000, tol=1e-14)).parameters
-    again = expectation_maximization(Samples(x), end, settings(3, tol=1e-5))
+    end = standard_em(Samples(x), start, settings(3, max_iter=3000, tol=1e-14)).parameters
+    again = standard_em(Samples(x), end, settings(3, tol=1e-5))
     assert (again.n_iter, again.converged) == (3, True)  # not looked for before
     assert difference(again.parameters, end) < 1e-3
 
@@ -149,7 +144,7 @@ def test_where_it_starts_at_the_maximum_it_stays(rng, K):
 def test_the_start_is_not_changed(rng):
     x, start = problem(rng, 3, 2, 1)
     before = start.buffer.copy()
-    expectation_maximization(Samples(x), start, settings(2, annihilates=True, criterion=CRITERIA["mml"]))
+    standard_em(Samples(x), start, settings(2, annihilates=True, criterion=CRITERIA["mml"]))
     np.testing.assert_array_equal(start.buffer, before)
 
 
@@ -195,7 +190,7 @@ def test_the_iterate_of_smallest_cost_is_returned(rng):
 
 def test_a_start_that_is_best_is_returned(rng):
     x, start = two_weights(rng)
-    fit = expectation_maximization(Samples(x), start, settings(1, criterion=priced_weights(1000.0), max_iter=20))
+    fit = standard_em(Samples(x), start, settings(1, criterion=priced_weights(1000.0), max_iter=20))
     np.testing.assert_array_equal(fit.parameters.buffer, start.buffer)
     assert fit.n_iter == 20
 
@@ -203,7 +198,7 @@ def test_a_start_that_is_best_is_returned(rng):
 def test_max_iter_ends_it(rng):
     x, start = problem(rng, 3, 2, 1)
     for m in (1, 2, 5):
-        fit = expectation_maximization(Samples(x), start, settings(2, max_iter=m))
+        fit = standard_em(Samples(x), start, settings(2, max_iter=m))
         assert (fit.n_iter, fit.converged) == (m, False)
 
 
@@ -211,7 +206,7 @@ def test_it_is_given_up_when_the_target_is_out_of_reach(rng):
     """The further away the target, the sooner; one that can be reached changes nothing."""
     x, start = problem(rng, 3, 2, 1)
     how = settings(2, max_iter=60)
-    reached = expectation_maximization(Samples(x), start, how).cost
+    reached = standard_em(Samples(x), start, how).cost
     ends = [check_against_trajectory(x, None, start, how, reached - d)[1] for d in (1000.0, 30.0, 3.0, 0.1, 0.0, -5.0)]
     assert ends == sorted(ends)
     assert ends[0] == 3
@@ -233,8 +228,8 @@ def test_it_is_not_given_up_where_the_cost_rises(rng):
 def test_the_end_does_not_depend_on_the_number_of_rows(rng):
     x, start = problem(rng, 3, 2, 1)
     how = settings(2, tol=1e-5, max_iter=1000)
-    once = expectation_maximization(Samples(x), start, how)
-    tenfold = expectation_maximization(Samples(np.tile(x, (10, 1))), start, how)
+    once = standard_em(Samples(x), start, how)
+    tenfold = standard_em(Samples(np.tile(x, (10, 1))), start, how)
     assert once.converged
     assert 5 < once.n_iter == tenfold.n_iter
     assert difference(tenfold.parameters, once.parameters) < 1e-10
@@ -250,8 +245,8 @@ def test_the_end_does_not_depend_on_the_units(rng, unit, criterion):
     scaled_start.means[:] *= unit
     scaled_start.loadings[:] *= unit
     scaled_start.uniquenesses[:] *= unit**2
-    plain = expectation_maximization(Samples(x), start, how)
-    scaled = expectation_maximization(Samples(x * unit), scaled_start, replace(how, floor=how.floor * unit**2))
+    plain = standard_em(Samples(x), start, how)
+    scaled = standard_em(Samples(x * unit), scaled_start, replace(how, floor=how.floor * unit**2))
     assert (scaled.n_iter, scaled.converged) == (plain.n_iter, plain.converged)
     back = scaled.parameters.copy()
     back.means[:] /= unit
@@ -266,9 +261,9 @@ def test_densities_are_of_the_rows_as_they_were_given(rng):
     """EM runs on standardised rows; the log-likelihood and the cost are those in the units of the table."""
     x, start = problem(rng, 3, 2, 1)
     scale, how = np.array([1e-3, 20.0]), settings(2, max_iter=5)
-    plain = expectation_maximization(Samples(x), start, how)
+    plain = standard_em(Samples(x), start, how)
     table = Samples(5.0 + x * scale, center=np.full(2, 5.0), scale=scale)
-    given = expectation_maximization(table, start, how)
+    given = standard_em(table, start, how)
     assert difference(given.parameters, plain.parameters) < 1e-9
     expected = -len(x) * np.log(scale).sum()
     assert given.log_likelihood - plain.log_likelihood == pytest.approx(expected, rel=1e-10)
@@ -280,8 +275,8 @@ def test_a_row_of_weight_three_is_three_rows(rng, criterion):
     x, start = problem(rng, 4, 2, 1)
     weights = rng.integers(0, 4, len(x))
     how = settings(2, criterion=CRITERIA[criterion], tol=1e-5, annihilates=True)
-    weighted = expectation_maximization(Samples(x, weights=weights.astype(float)), start, how)
-    repeated = expectation_maximization(Samples(np.repeat(x, weights, axis=0)), start, how)
+    weighted = standard_em(Samples(x, weights=weights.astype(float)), start, how)
+    repeated = standard_em(Samples(np.repeat(x, weights, axis=0)), start, how)
     assert weighted.n_iter == repeated.n_iter
     assert weighted.cost == pytest.approx(repeated.cost, rel=1e-11)
     assert difference(weighted.parameters, repeated.parameters) < 1e-9
@@ -325,7 +320,7 @@ def islands(rng, counts, factors=None):
 def test_the_weakest_goes_one_at_a_time(rng, counts, least, survivors):
     x, start = islands(rng, counts)
     how = settings(2, criterion=support({0: least}), annihilates=True, max_iter=2)
-    fit = expectation_maximization(Samples(x), start, how)
+    fit = standard_em(Samples(x), start, how)
     np.testing.assert_allclose(fit.parameters.means[:, 0], [100.0 * k for k in survivors], atol=2)
     shares = np.array([counts[k] for k in survivors], float)
     np.testing.assert_allclose(fit.parameters.weights, shares / shares.sum(), rtol=1e-12)
@@ -335,7 +330,7 @@ def test_the_weakest_is_the_one_that_lacks_most(rng):
     """A component of more factors needs more rows: the heavier one goes."""
     x, start = islands(rng, (30, 70), [0, 2])
     how = settings(2, criterion=support({0: 35.0, 2: 80.0}), annihilates=True, max_iter=2)
-    fit = expectation_maximization(Samples(x), start, how)
+    fit = standard_em(Samples(x), start, how)
     assert fit.parameters.n_factors == (0,)
 
 
@@ -343,14 +338,14 @@ def test_support_that_is_just_enough_is_enough(rng):
     """Also where another component needs more than this one has."""
     x, start = islands(rng, (30, 70), [0, 2])
     how = settings(2, criterion=support({0: 30.0, 2: 50.0}), annihilates=True, max_iter=2)
-    assert expectation_maximization(Samples(x), start, how).parameters.n_factors == (0, 2)
+    assert standard_em(Samples(x), start, how).parameters.n_factors == (0, 2)
 
 
 def test_survivors_go_on_as_a_mixture(rng):
     """EM goes on after an annihilation: the survivor takes over the rows."""
     x, start = islands(rng, (60, 40))
     how = settings(2, criterion=support({0: 45.0}), annihilates=True, max_iter=20)
-    fit = expectation_maximization(Samples(x), start, how)
+    fit = standard_em(Samples(x), start, how)
     np.testing.assert_allclose(fit.parameters.means, x.mean(axis=0)[None], rtol=1e-12)
     np.testing.assert_allclose(fit.parameters.uniquenesses, x.var(axis=0)[None], rtol=1e-12)
     np.testing.assert_array_equal(fit.parameters.weights, [1.0])
@@ -359,7 +354,7 @@ def test_survivors_go_on_as_a_mixture(rng):
 def test_without_annihilation_weak_components_stay(rng):
     x, start = islands(rng, (95, 5))
     how = settings(2, criterion=support({0: 50.0}), annihilates=False)
-    fit = expectation_maximization(Samples(x), start, how)
+    fit = standard_em(Samples(x), start, how)
     np.testing.assert_allclose(fit.parameters.weights, [0.95, 0.05], rtol=1e-12)
 
 
@@ -383,7 +378,7 @@ def test_weights_sum_to_one_and_uniquenesses_stay_above_the_floor(rng, weighted)
     floor = np.array([1e-3, 0.5, 2.0])
     start.uniquenesses[:] = np.maximum(start.uniquenesses, floor)
     how = settings(3, criterion=CRITERIA["mml"], annihilates=True, floor=floor)
-    fit = expectation_maximization(Samples(x, weights=w), start, how)
+    fit = standard_em(Samples(x, weights=w), start, how)
     assert fit.parameters.n_components < 8
     assert fit.parameters.weights.sum() == pytest.approx(1.0, abs=1e-14)
     assert (fit.parameters.uniquenesses >= floor).all()
@@ -391,7 +386,7 @@ def test_weights_sum_to_one_and_uniquenesses_stay_above_the_floor(rng, weighted)
 
 def test_it_is_deterministic(rng):
     x, start = problem(rng, 5, 3, 1)
-    fits = [expectation_maximization(Samples(x), start, settings(3, criterion=CRITERIA["mml"])) for _ in range(2)]
+    fits = [standard_em(Samples(x), start, settings(3, criterion=CRITERIA["mml"])) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].parameters.buffer, fits[1].parameters.buffer)
     assert fits[0].cost == fits[1].cost
 
@@ -402,20 +397,22 @@ def test_it_is_deterministic(rng):
 def test_each_iteration_is_told_of(rng):
     X, start = problem(rng, 2, 3, 1)
     told = []
-    fit = expectation_maximization(Samples(X), start, settings(3, max_iter=7), iterated=lambda *what: told.append(what))
+    fit = standard_em(Samples(X), start, settings(3, max_iter=7), tell=lambda *what: told.append(what))
     assert [number for number, *_ in told] == list(range(1, 8))
     for number, n_factors, log_likelihood, cost in told:
-        so_far = expectation_maximization(Samples(X), start, settings(3, max_iter=number))
+        so_far = standard_em(Samples(X), start, settings(3, max_iter=number))
         assert (n_factors, log_likelihood, cost) == (so_far.parameters.n_factors, so_far.log_likelihood, so_far.cost)
     assert fit.cost == min(cost for *_, cost in told)
 
 
-def test_time_is_looked_at_before_each_iteration(rng, monkeypatch):
+def test_it_can_be_stopped_before_each_iteration(rng):
     X, start = problem(rng, 2, 3, 1)
-    ticks, told = itertools.count(), []
-    monkeypatch.setattr(clock.time, "monotonic", lambda: float(next(ticks)))
-    own = clock.Clock(4.0)
-    own.may_stop = True
-    with clock.held_to(own), pytest.raises(clock.OutOfTime):
-        expectation_maximization(Samples(X), start, settings(3), iterated=lambda *what: told.append(what))
+    told = []
+
+    def check():
+        if len(told) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        standard_em(Samples(X), start, settings(3, check=check), tell=lambda *what: told.append(what))
     assert len(told) == 3

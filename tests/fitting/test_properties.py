@@ -171,7 +171,7 @@ def test_em_never_raises_the_cost(case):
     runs = {}
     # A strong prior costs a large number times the rounding of its logarithms.
     rounding = 1e-14 * case.options.get("prior_rows", 4.0) * len(case.recipe.kinds)
-    with recorded(exact_em.Pass, runs), recorded(exact_em.WidePass, runs):
+    with recorded(exact_em.CovarianceIterate, runs), recorded(exact_em.RowsIterate, runs):
         fit(case)
     for run in runs.values():
         # The first step may have to raise uniquenesses to their floor.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from reference import random_mixture
 
-from amofa._em.factor_analysis import NOISE
+from amofa._noise import Noise
 
-KINDS = list(NOISE)
+KINDS = list(Noise)
 
 
 def tied(parameters, noise):

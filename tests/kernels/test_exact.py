@@ -11,8 +11,8 @@ import reference
 from exact_helpers import KINDS, rough_start, tied
 from reference import random_mixture, random_rows, relative_error
 
-from amofa._em.factor_analysis import NOISE
 from amofa._kernels._exact import ExactIteration
+from amofa._noise import Noise
 from amofa._parameters import Evaluator
 
 TOLERANCE = 1e-12
@@ -30,7 +30,7 @@ def bind(mixture, *, noise="component", prior_count=4.0, with_entropy=True, **ch
         "prior_count": prior_count,
         "prior_scale": np.linspace(0.8, 1.2, d),
         "scratch": evaluator.work,
-        "noise": NOISE[noise],
+        "noise": Noise(noise).code,
         "with_entropy": with_entropy,
     }
     return ExactIteration(**arguments | changes)

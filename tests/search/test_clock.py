@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa._search import clock
+from amofa._search import monitor
 
 SEARCHES = ["thorough", "paper"]
 
@@ -20,7 +20,7 @@ def x(rng):
 @pytest.fixture
 def ticks(monkeypatch):
     """The clock's reading goes up by one with every look at it."""
-    monkeypatch.setattr(clock.time, "monotonic", map(float, itertools.count()).__next__)
+    monkeypatch.setattr(monitor.time, "monotonic", map(float, itertools.count()).__next__)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -10,6 +10,7 @@ from fit_helpers import check_model
 import amofa
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized
+from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa._search.init import _with_most_factors, check_init
 from amofa._search.paper_moves import with_tied_noise, without_idle
@@ -331,11 +332,11 @@ def test_factors_that_are_too_many_become_noise(rng):
 def test_noise_that_is_tied(rng):
     components = [Component(w, rng.normal(size=3), np.zeros((0, 3)), rng.uniform(1, 2, 3)) for w in (0.25, 0.75)]
     parameters = Parameters.from_components(components)
-    assert with_tied_noise(parameters, "component") is parameters
-    shared = with_tied_noise(parameters, "shared").uniquenesses
+    assert with_tied_noise(parameters, Noise.COMPONENT) is parameters
+    shared = with_tied_noise(parameters, Noise.SHARED).uniquenesses
     expected = components[0].uniquenesses ** 0.25 * components[1].uniquenesses ** 0.75
     np.testing.assert_allclose(shared, [expected] * 2, rtol=1e-12)
-    isotropic = with_tied_noise(parameters, "isotropic").uniquenesses
+    isotropic = with_tied_noise(parameters, Noise.ISOTROPIC).uniquenesses
     np.testing.assert_allclose(isotropic, np.repeat(parameters.uniquenesses.mean(axis=1)[:, None], 3, axis=1))
 
 

@@ -12,11 +12,13 @@ from dataclasses import fields
 import datasets
 import numpy as np
 import pytest
-from amofa._search.clock import OutOfTime, check_time
 
 import amofa
-from amofa import fitting
 from amofa._data.row_chunks import Samples
+from amofa._search.constraints import Limits
+from amofa._search.monitor import Monitor, OutOfTime
+from amofa._search.state import State
+from amofa._search.task import Task
 from amofa.history import Step
 from amofa.threads import in_order, use_threads
 
@@ -105,7 +107,7 @@ def test_an_interrupt_before_the_first_model_is_what_it_is(x, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amofa._search.default.exact_em", interrupted)
+    monkeypatch.setattr("amofa._search.default.profile_em", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         amofa.fit(x, on_interrupt="return")
     assert not isinstance(caught.value, amofa.FitInterrupted)
@@ -221,7 +223,7 @@ def test_nothing_is_written_unasked(x, capfd):
 
 def test_an_interrupt_of_the_last_look_after_a_stop(x, monkeypatch):
     """What the search had found is not lost with it."""
-    conclude, calls = fitting._Task.conclude, []
+    conclude, calls = Task.conclude, []
 
     def interrupted(self, *arguments):
         calls.append(arguments)
@@ -229,7 +231,7 @@ def test_an_interrupt_of_the_last_look_after_a_stop(x, monkeypatch):
             raise KeyboardInterrupt
         return conclude(self, *arguments)
 
-    monkeypatch.setattr(fitting._Task, "conclude", interrupted)
+    monkeypatch.setattr(Task, "conclude", interrupted)
     with pytest.raises(amofa.FitInterrupted) as caught:
         amofa.fit(x, callback=lambda step: step.n_components == 2)
     assert caught.value.model.n_components == 2
@@ -238,6 +240,7 @@ def test_an_interrupt_of_the_last_look_after_a_stop(x, monkeypatch):
 def test_an_interrupt_is_heard_by_all_threads():
     """Those that help give up what they are at, once nobody waits for it."""
     begun, seen = threading.Event(), []
+    monitor = Monitor(State(), Samples(np.zeros((1, 1))), Limits())
 
     def make_worker():
         def work(number):
@@ -247,7 +250,7 @@ def test_an_interrupt_is_heard_by_all_threads():
             begun.set()
             try:
                 while True:
-                    check_time()
+                    monitor.check()
             except OutOfTime:
                 seen.append(number)
                 raise
@@ -257,7 +260,7 @@ def test_an_interrupt_is_heard_by_all_threads():
     with use_threads(2), pytest.raises(KeyboardInterrupt):
         in_order(make_worker, range(2))
     assert len(seen) == 1
-    check_time()
+    monitor.check()
 
 
 # ---- iterations ------------------------------------------------------------------------------------------------------

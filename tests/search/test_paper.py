@@ -12,10 +12,11 @@ import reference
 import amofa
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates
-from amofa._em.standard import Settings, expectation_maximization
+from amofa._em.standard import Settings, standard_em
 from amofa._parameters import Component, Parameters
-from amofa._search.monitor import Watch
-from amofa._search.paper import Limits, paper_search, ranked
+from amofa._search.monitor import Monitor
+from amofa._search.paper import Limits, PaperSearch, ranked
+from amofa._search.state import END, State
 from amofa.criterion import CRITERIA
 
 TOL = 1e-5
@@ -44,15 +45,18 @@ def rows(request, rng):
 
 
 def run(X, *, criterion="mml", tol=TOL, max_iter=100, **limits):
-    """`paper_search` on standardised columns: samples, fit and history."""
+    """The paper's search on standardised columns: samples, fit and history."""
     limits = Limits(**limits)
     coordinates = Coordinates.of(Samples(X))
     samples = coordinates.samples(X, None, None)
     settings = Settings(
         CRITERIA[criterion], np.full(samples.n_features, 1e-4), tol, max_iter, limits.n_components is None
     )
-    watch = Watch(samples, limits)
-    return samples, paper_search(samples, settings, limits, watch), watch.history
+    state = State()
+    search = PaperSearch(state, samples, settings, None, limits=limits, monitor=Monitor(state, samples, limits))
+    while state.phase != END:
+        search.step()
+    return samples, search.result, state.history
 
 
 # ---- the history -----------------------------------------------------------------------------------------------------
@@ -178,9 +182,7 @@ def test_the_best_model_of_all_is_returned(rows, criterion):
     assert fit.parameters.n_factors == best.n_factors
     assert fit.log_likelihood == best.log_likelihood
     # What is returned is the model that has this cost.
-    again = expectation_maximization(
-        samples, fit.parameters, Settings(CRITERIA[criterion], np.zeros(rows.shape[1]), TOL, 1, False)
-    )
+    again = standard_em(samples, fit.parameters, Settings(CRITERIA[criterion], np.zeros(rows.shape[1]), TOL, 1, False))
     assert again.cost == pytest.approx(fit.cost, rel=1e-10)
 
 

@@ -11,7 +11,7 @@ import reference
 from reference import random_mixture, random_rows, relative_error
 
 from amofa._data.row_chunks import Samples
-from amofa._em.standard import Settings, expectation_maximization
+from amofa._em.standard import Settings, standard_em
 from amofa._parameters import Component, Parameters
 from amofa._search.paper_moves import (
     add_factor,
@@ -20,7 +20,7 @@ from amofa._search.paper_moves import (
     merge_coincident,
     principal_axes,
     shapes,
-    split,
+    split_component,
     variances,
 )
 from amofa.criterion import CRITERIA
@@ -91,7 +91,7 @@ def test_the_first_mixture_respects_the_floor(rng):
 
 def one_iteration_split(local, parameters, k, covariance):
     """A split whose local fits are their starts."""
-    return split(local, parameters, k, covariance, settings(len(covariance), max_iter=1))
+    return split_component(local, parameters, k, covariance, settings(len(covariance), max_iter=1))
 
 
 def bent_rows(rng, d, n=200):
@@ -141,11 +141,11 @@ def test_the_cheapest_of_all_signs_is_kept(rng, d, max_iter):
     for _ in range(5):
         x = bent_rows(rng, d)
         parent, how = first_mixture(Samples(x), 1, np.full(d, 1e-4)), settings(d, max_iter=max_iter)
-        got = split(Samples(x), parent, 0, covariance_of(x), how)
+        got = split_component(Samples(x), parent, 0, covariance_of(x), how)
         # Local fits end after 30 iterations.
         short = settings(d, max_iter=min(max_iter, 30))
         starts = list(signed_starts(parent.component(0), covariance_of(x), d))
-        fits = [expectation_maximization(Samples(x), start, short) for start in starts]
+        fits = [standard_em(Samples(x), start, short) for start in starts]
         best = min(fits, key=lambda fit: fit.cost)
         assert got.n_iter == sum(fit.n_iter for fit in fits)
         # The signs of the axes as a whole decide which child is the first.
@@ -183,7 +183,7 @@ def test_starts_do_not_depend_on_the_signs_of_eigenvectors(rng, d):
 def test_a_split_finds_two_groups(rng):
     x, labels = datasets.factor_analysers(rng, 4, [0, 0], [150, 100], distance=5)
     parent = first_mixture(Samples(x), 1, np.full(4, 1e-4))
-    children = split(Samples(x), parent, 0, covariance_of(x), settings(4, annihilates=True)).parameters
+    children = split_component(Samples(x), parent, 0, covariance_of(x), settings(4, annihilates=True)).parameters
     found = reference.responsibilities(x, children.components()).argmax(axis=1)
     assert max(np.mean(found == labels), np.mean(found != labels)) > 0.98
 
@@ -193,7 +193,7 @@ def test_children_take_the_parents_place_and_weight(rng):
     x = random_rows(rng, parameters, 400)
     before = parameters.buffer.copy()
     rows = reference.responsibilities(x, parameters.components()).argmax(axis=1) == 1
-    got = split(Samples(x[rows]), parameters, 1, covariance_of(x[rows]), settings(3)).parameters
+    got = split_component(Samples(x[rows]), parameters, 1, covariance_of(x[rows]), settings(3)).parameters
     assert got.n_factors == (0, 2, 1, 3, 2)
     assert got.weights[1] + got.weights[4] == pytest.approx(parameters.weights[1], rel=1e-12)
     for k in (0, 2, 3):
@@ -209,8 +209,8 @@ def test_no_split_where_two_do_not_hold(rng):
     """Seven rows cannot support two components of three columns, which have nine parameters each."""
     x = rng.standard_normal((7, 3))
     parent = first_mixture(Samples(x), 1, np.full(3, 1e-4))
-    assert split(Samples(x), parent, 0, covariance_of(x), settings(3, annihilates=True)) is None
-    assert split(Samples(x), parent, 0, covariance_of(x), settings(3)) is not None
+    assert split_component(Samples(x), parent, 0, covariance_of(x), settings(3, annihilates=True)) is None
+    assert split_component(Samples(x), parent, 0, covariance_of(x), settings(3)) is not None
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1e8])
@@ -220,7 +220,7 @@ def test_a_split_does_not_depend_on_the_unit(rng, unit):
     for scale in (1.0, unit):
         parent = first_mixture(Samples(x * scale), 1, np.full(3, 1e-4) * scale**2)
         how = Settings(CRITERIA["bic"], np.full(3, 1e-4) * scale**2, tol=1e-5, max_iter=100, annihilates=True)
-        fit = split(Samples(x * scale), parent, 0, covariance_of(x * scale), how)
+        fit = split_component(Samples(x * scale), parent, 0, covariance_of(x * scale), how)
         costs.append((fit.n_iter, fit.cost - 3 * len(x) * np.log(scale)))
     assert costs[1][0] == costs[0][0]
     assert costs[1][1] == pytest.approx(costs[0][1], rel=1e-9)
@@ -339,7 +339,7 @@ def test_moves_of_a_wide_table_are_those_of_its_covariances(wide):
         np.testing.assert_allclose(a.uniquenesses, b.uniquenesses, rtol=1e-10)
         for x, y in zip(a.loadings, b.loadings, strict=True):
             np.testing.assert_allclose(np.outer(x, x), np.outer(y, y), atol=1e-10)
-    split_both = [split(samples, parameters, 0, m.covariances[0], settings(20)) for m in (narrow, dense)]
+    split_both = [split_component(samples, parameters, 0, m.covariances[0], settings(20)) for m in (narrow, dense)]
     assert split_both[0].cost == pytest.approx(split_both[1].cost, rel=1e-8)
 
 

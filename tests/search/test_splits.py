@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
+from amofa._em.profile_likelihood import Problem
 from amofa._kernels._analyser import Solver
+from amofa._noise import Noise
 from amofa._search.splits import _cut_gains, _inner_half, layers, parts, split_masks
 from amofa.criterion import Evidence
 
 FLOOR = 1e-4
+
+
+def problem_with(d, noise="component", floor=None):
+    """A problem of d columns; of its parts only the noise and the floor matter here."""
+    prior = Prior(np.full(d, FLOOR) if floor is None else floor, np.ones(d), 4.0)
+    pricing = Evidence(d, 100.0, noise, 4.0)
+    choice = FactorChoice(pricing, prior, Noise(noise))
+    return Problem(prior, pricing, Noise(noise), choice, 1e-5, 100, annihilates=True)
 
 
 def moments(x, weights):
@@ -196,7 +207,7 @@ def test_many_columns_are_looked_at_by_their_leading_axes_and_the_last(rng):
 def test_parts_are_weighted_means_and_variances(rng, noise):
     x, second = two_groups(rng)
     w = rng.uniform(0.5, 2, x.shape[1])
-    start = parts(x, w, second, noise, np.full(3, FLOOR))
+    start = parts(x, w, second, problem_with(3, noise))
     assert start.n_factors == (0, 0)
     variances = []
     for k, part in enumerate((second, ~second)):
@@ -216,7 +227,7 @@ def test_parts_are_weighted_means_and_variances(rng, noise):
 def test_parts_keep_the_floor(noise):
     x = np.repeat([[0.0, 1.0]], 2, axis=0).repeat(5, axis=1)
     floor = np.array([0.02, 0.03])
-    start = parts(x, np.ones(10), x[0] > 0.5, noise, floor)
+    start = parts(x, np.ones(10), x[0] > 0.5, problem_with(len(floor), noise, floor))
     expected = np.full((2, 2), 0.03) if noise == "isotropic" else np.tile(floor, (2, 1))
     np.testing.assert_allclose(start.uniquenesses, expected, rtol=1e-14)
 
@@ -224,15 +235,15 @@ def test_parts_keep_the_floor(noise):
 def test_parts_of_less_than_three_rows_are_none(rng):
     x, w = rng.standard_normal((2, 10)), np.ones(10)
     for few in (0, 2, 8, 10):
-        assert parts(x, w, np.arange(10) < few, "component", np.full(2, FLOOR)) is None
-    assert parts(x, w, np.arange(10) < 3, "component", np.full(2, FLOOR)) is not None
-    assert parts(x, 0.5 * w, np.arange(10) < 4, "component", np.full(2, FLOOR)) is None
+        assert parts(x, w, np.arange(10) < few, problem_with(2)) is None
+    assert parts(x, w, np.arange(10) < 3, problem_with(2)) is not None
+    assert parts(x, 0.5 * w, np.arange(10) < 4, problem_with(2)) is None
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_tiny_sets_have_no_start(rng, n):
     x, w = rng.standard_normal((3, n)), np.ones(n)
-    assert not any(parts(x, w, mask, "component", np.full(3, FLOOR)) for mask in masks_of(x).all)
+    assert not any(parts(x, w, mask, problem_with(3)) for mask in masks_of(x).all)
 
 
 def test_layers_show_the_factors_of_their_parts(rng):
@@ -241,9 +252,11 @@ def test_layers_show_the_factors_of_their_parts(rng):
     x = 0.3 * rng.standard_normal((4, 600)) + common * np.array([[1.0], [1.0], [-1.0], [0.5]])
     x[0] += 1.5 * second
     w, prior = np.ones(600), Prior(np.full(4, FLOOR), np.ones(4), 4.0)
-    choice = FactorChoice(Evidence(4, 600.0, "component", 4.0), prior, "component")
-    plain = parts(x, w, second, "component", prior.floor)
-    layered = layers(x, w, second, choice, Solver(4), plain)
+    pricing = Evidence(4, 600.0, "component", 4.0)
+    choice = FactorChoice(pricing, prior, Noise.COMPONENT)
+    problem = replace(problem_with(4), prior=prior, choice=choice)
+    plain = parts(x, w, second, problem)
+    layered = layers(x, w, second, problem, Solver(4), plain)
     assert layered.n_factors == (1, 1)
     np.testing.assert_array_equal(layered.means, plain.means)
     np.testing.assert_array_equal(layered.weights, plain.weights)
