@@ -282,11 +282,13 @@ def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None) -> Mixtur
 
 def _take_steps(task: Task, state: State, monitor: Monitor, checkpoint: Checkpoint | None) -> None:
     """Take one step after the other, with the state written after each, until the search ends or is stopped."""
+    if task.rows.samples.n_features == 0:
+        task.end_at_once(state)
+    if state.phase == END:
+        return
     try:
-        if task.rows.samples.n_features == 0:
-            task.end_at_once(state)
-        search = None if state.phase == END else task.search(state, monitor)
-        while search is not None and state.phase != END:
+        search = task.search(state, monitor)
+        while state.phase != END:
             search.step()
             if checkpoint is not None:
                 checkpoint.save(state, task.conclude)
