@@ -11,8 +11,8 @@ from typing import Any, TextIO
 from numpy.typing import NDArray
 
 from amofa._typing import FloatArray
-from amofa.cli.table_text import STANDARD_STREAM
-from amofa.cli.tables import Table, read_table
+from amofa.cli._tables import Table, read_table
+from amofa.cli._text import STANDARD_STREAM
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Arguments that name files which are read.

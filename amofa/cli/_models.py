@@ -25,7 +25,7 @@ from amofa.cli._options import (
     seed,
 )
 from amofa.cli._output import Interrupted, description, say, say_json
-from amofa.cli.tables import write_table
+from amofa.cli._tables import write_table
 from amofa.criterion import CRITERIA
 from amofa.fitting import fit
 from amofa.io import load

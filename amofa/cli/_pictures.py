@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from amofa import plot
 from amofa.cli._files import check_file_target, read_for
 from amofa.cli._options import Command, add_model, add_table, column_list
-from amofa.cli.tables import Table
+from amofa.cli._tables import Table
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 

@@ -27,8 +27,8 @@ from amofa.cli._options import (
     seed,
 )
 from amofa.cli._output import say, say_json
-from amofa.cli.table_text import suffix
-from amofa.cli.tables import Table, write_table
+from amofa.cli._tables import Table, write_table
+from amofa.cli._text import suffix
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 

@@ -162,7 +162,7 @@ def test_fit_reads_all_formats(run, rows, monkeypatch):
     ):
         assert run("fit", *arguments, "--json") == expected
     for name in ("tab", "\\t"):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text["\t"].encode())))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text["\t"].encode()))))
         assert run("fit", "-", "--delimiter", name, "--json") == expected
 
 

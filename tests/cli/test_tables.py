@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from amofa.cli.tables import read_table, write_table
+from amofa.cli._tables import read_table, write_table
 
 ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
 
@@ -31,7 +31,7 @@ def stdin(monkeypatch):
     """The function stdin(content): what standard input holds."""
 
     def fill(content):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.encode()))))
 
     return fill
 

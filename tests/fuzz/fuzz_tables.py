@@ -24,7 +24,7 @@ from fuzz_files import pick
 from hypothesis import strategies as st
 
 from amofa.cli import main
-from amofa.cli.tables import read_table
+from amofa.cli._tables import read_table
 
 FOLDER = Path(tempfile.mkdtemp(prefix="amofa-fuzz-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -292,7 +292,7 @@ def check_command(case):
     before = os.getcwd()
     os.chdir(FOLDER)
     out, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
-    given = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    given = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)), encoding="utf-8")
     start = time.perf_counter()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), replaced_stdin(given):

@@ -1,4 +1,4 @@
-"""Which columns of a table are wanted."""
+"""Select columns of a table by name or number."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 
-class Places(NamedTuple):
-    """Positions of columns."""
+class Positions(NamedTuple):
+    """Positions of the selected columns, from 0."""
 
     values: list[int]
     weights: int | None
@@ -18,26 +20,35 @@ class Places(NamedTuple):
 
     @property
     def numbers(self) -> list[int]:
-        """Of those that hold numbers, that of the weights last."""
+        """Columns that must hold numbers, the weights last."""
         return self.values if self.weights is None else [*self.values, self.weights]
 
 
+class Columns(NamedTuple):
+    """What was read of the selected columns."""
+
+    numbers: NDArray[Any]  # (n, c), the weights last
+    labels: NDArray[Any] | None  # (n,)
+    names: tuple[str, ...] | None  # of the c columns
+
+
 @dataclass(frozen=True)
-class Choice:
-    """What is wanted of a table; its name for error messages.
+class Selection:
+    """The columns that are asked for.
 
     Attributes
     ----------
     table : str
+        What error messages call the table.
     columns : sequence of str, optional
-        Names, numbers from 0, or ranges of numbers such as "0-3"; all that have no other use where not given.
+        Names, numbers from 0, or ranges of numbers such as "0-3"; by default all without another use.
     weights, labels : str, optional
         Columns of row weights and of labels.
     names : sequence of str, optional
-        Names of the columns to use where `columns` are not given and the table has names.
+        Names of the columns to use where `columns` is None and the table has names.
     may_lack_labels : bool
-        Whether there may be no column of labels: none of that name, or without names, none at that place beyond
-        `n_features` others.
+        Whether the column of labels may be absent: no column of that name, or in a table without names, `n_features`
+        columns in all.
     n_features : int, optional
     """
 
@@ -49,20 +60,19 @@ class Choice:
     may_lack_labels: bool = False
     n_features: int | None = None
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all columns are wanted, for the same use."""
-        return self.columns is None and self.weights is None and self.labels is None
-
-    def places(self, names: tuple[str, ...] | None, width: int) -> Places:
-        """Positions among `width` columns.
+    def positions(self, names: Sequence[str] | None, width: int) -> Positions:
+        """Return the positions among `width` columns with these names.
 
         Raises
         ------
         ValueError
-            If there is no such column, or one is chosen twice, or none.
+            If there is no such column, or one is selected twice, or none.
         """
-        weights, labels = (self._one(use, names, width) for use in ("weights", "labels"))
+        weights = self._find_one("weights", self.weights, names, width)
+        lacks_labels = self.may_lack_labels and (
+            width == self.n_features if names is None else self.labels not in names
+        )
+        labels = None if lacks_labels else self._find_one("labels", self.labels, names, width)
         others = [j for j in (weights, labels) if j is not None]
         if self.columns is not None:
             values = [j for column in self.columns for j in self._find(column, names, width)]
@@ -75,40 +85,29 @@ class Choice:
             raise ValueError(f"{self.table} has no column to use but that of the {use}")
         if twice := [j for j, count in Counter([*values, *others]).items() if count > 1]:
             raise ValueError(f"column {twice[0]} (from 0) of {self.table} is chosen twice")
-        return Places(values, weights, labels)
+        return Positions(values, weights, labels)
 
-    def _one(self, use: str, names: tuple[str, ...] | None, width: int) -> int | None:
-        """The column of weights or of labels."""
-        column: str | None = getattr(self, use)
-        if column is None or (use == "labels" and self._lacks(column, names, width)):
+    def _find_one(self, use: str, column: str | None, names: Sequence[str] | None, width: int) -> int | None:
+        if column is None:
             return None
         found = self._find(column, names, width)
         if len(found) > 1:
             raise ValueError(f"{use} must be one column, got {column!r}")
         return found[0]
 
-    def _lacks(self, labels: str, names: tuple[str, ...] | None, width: int) -> bool:
-        if not self.may_lack_labels:
-            return False
-        return labels not in names if names is not None else width == self.n_features
-
-    def _find(self, column: str, names: tuple[str, ...] | None, width: int) -> list[int]:
+    def _find(self, column: str, names: Sequence[str] | None, width: int) -> list[int]:
+        """Return the positions of a column, given by name or number, or of a range of columns."""
         found = [j for j, name in enumerate(names or ()) if name == column]
         if len(found) > 1:
             raise ValueError(f"{self.table} has {len(found)} columns {column!r}; choose one by number")
         if found:
             return found
         numbers = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", column)
-        if not numbers:
-            raise ValueError(f"{self.table} has no column {column!r}; {_available(names, width)}")
-        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        first, last = (int(numbers[1]), int(numbers[2] or numbers[1])) if numbers else (0, -1)
         if not first <= last < width:
-            raise ValueError(f"{self.table} has no column {column}; {_available(names, width)}")
+            asked = column if numbers else repr(column)
+            available = f"columns are numbered from 0 to {width - 1}"
+            if names is not None:
+                available += f" and named {', '.join(names[:20])}{', ...' if width > 20 else ''}"
+            raise ValueError(f"{self.table} has no column {asked}; {available}")
         return list(range(first, last + 1))
-
-
-def _available(names: tuple[str, ...] | None, width: int) -> str:
-    numbered = f"columns are numbered from 0 to {width - 1}"
-    if names is None:
-        return numbered
-    return f"{numbered} and named {', '.join(names[:20])}{', ...' if width > 20 else ''}"

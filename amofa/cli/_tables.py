@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.checks import check_incomplete_table, check_table
-from amofa.cli.table_columns import Choice
-from amofa.cli.table_text import DELIMITERS, STANDARD_STREAM, Columns, read_text, suffix
+from amofa.cli._columns import Columns, Selection
+from amofa.cli._text import DELIMITERS, STANDARD_STREAM, read_text, suffix
 
 # Rows that are turned into Python objects at a time on their way out.
 _ROWS_AT_ONCE = 1 << 14
@@ -119,11 +118,11 @@ def read_table(
         raise ValueError(f"{name} is not an .npz file, so there is no array {key!r} to choose")
     if delimiter is not None:
         _check_delimiter(delimiter, name, is_text)
-    chosen = Choice(name, columns, weights, labels, names, may_lack_labels, n_features)
+    selection = Selection(name, columns, weights, labels, names, may_lack_labels, n_features)
     if is_text:
-        found = read_text(source, chosen, delimiter, may_be_missing=may_be_missing)
+        found = read_text(source, selection, delimiter, may_be_missing=may_be_missing)
     else:
-        found = _read_numpy(source, chosen, key)
+        found = _read_numpy(source, selection, key)
     values, row_weights, found_names = found.numbers, None, found.names
     if weights is not None:
         row_weights, values, found_names = values[:, -1], values[:, :-1], found_names and found_names[:-1]
@@ -148,42 +147,27 @@ def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
 # ---- numpy's files ---------------------------------------------------------------------------------------------------
 
 
-def _read_numpy(source: str, chosen: Choice, key: str | None) -> Columns:
-    arrays = _load(source, key)
-    if isinstance(arrays, dict):
-        candidates = {name: array for name, array in arrays.items() if key == name or (key is None and array.ndim == 2)}
-        if len(candidates) != 1:
-            asked = "no table" if key is None else f"no array {key!r}"
-            found = f"several tables ({_listed(candidates)})" if candidates else asked
-            raise ValueError(f"{source} holds {found}; choose one of its arrays by key: {_listed(arrays)}")
-        array = candidates.popitem()[1]
-    else:
-        array = arrays
+def _read_numpy(source: str, selection: Selection, key: str | None) -> Columns:
+    array = _load(source, key)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
         raise ValueError(f"{source} holds an array of {array.ndim} dimensions; a table of rows and columns is needed")
-    if chosen.is_whole:
-        return Columns(array, None, None)
-    places = chosen.places(None, array.shape[1])
-    labels = None if places.labels is None else _as_labels(array[:, places.labels])
-    return Columns(array[:, places.numbers], labels, None)
+    width = array.shape[1]
+    positions = selection.positions(None, width)
+    # The whole of a file that is mapped into memory is not copied.
+    numbers = array if positions.numbers == [*range(width)] else array[:, positions.numbers]
+    if positions.labels is None:
+        return Columns(numbers, None, None)
+    labels = array[:, positions.labels]
+    # All columns of an array have one type, but labels are not 0.0, 1.0, ...
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == np.rint(labels)).all():
+        labels = labels.astype(np.int64)
+    return Columns(numbers, labels, None)
 
 
-def _listed(names: Iterable[str]) -> str:
-    first = [name[:_SHOWN_REASON] for name in islice(names, _SHOWN_NAMES + 1)]
-    return ", ".join([*first[:_SHOWN_NAMES], "..."] if len(first) > _SHOWN_NAMES else first)
-
-
-def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers as such: a table of numbers has one type for all columns."""
-    if column.dtype.kind != "f" or not np.isfinite(column).all() or (column != np.rint(column)).any():
-        return column
-    return column.astype(np.int64)
-
-
-def _load(source: str, key: str | None) -> NDArray[Any] | dict[str, NDArray[Any]]:
-    """The array of an .npy file; or the arrays of an .npz archive, if one is called `key` that one only."""
+def _load(source: str, key: str | None) -> NDArray[Any]:
+    """Return the array of an .npy file, mapped into memory, or one of an .npz file."""
     with open(source, "rb") as file:
         try:
             if suffix(source) == ".npy":
@@ -192,13 +176,23 @@ def _load(source: str, key: str | None) -> NDArray[Any] | dict[str, NDArray[Any]
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 raise ValueError("a single array, not an archive of arrays")
-            arrays = {name: archive[name] for name in ([key] if key and key in archive.files else archive.files)}
-            # Of a member that is no array, numpy gives the bytes.
-            return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+            loaded = {name: archive[name] for name in ([key] if key and key in archive.files else archive.files)}
         # A damaged file can raise nearly anything inside zipfile and numpy's reader.
         except Exception as error:
             what = str(error)[:_SHOWN_REASON]
             raise ValueError(f"{source} cannot be read as {suffix(source)} ({what})") from error
+    # Of a member that is not an array numpy returns the bytes.
+    arrays = {name: array for name, array in loaded.items() if isinstance(array, np.ndarray)}
+    tables = [name for name, array in arrays.items() if key == name or (key is None and array.ndim == 2)]
+    if len(tables) != 1:
+        asked = "no table" if key is None else f"no array {key!r}"
+        found = f"several tables ({_listed(tables)})" if tables else asked
+        raise ValueError(f"{source} holds {found}; choose one of its arrays by key: {_listed(list(arrays))}")
+    return arrays[tables[0]]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([name[:_SHOWN_REASON] for name in names[:_SHOWN_NAMES]] + ["..."] * (len(names) > _SHOWN_NAMES))
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
