@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import inspect
-from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
 
 from amofa import demo
 from amofa._data.dataframes import check_same_names
 from amofa._search.monitor import FitInterrupted
-from amofa._search.options import EVIDENCE, NOISES, SEARCHES
+from amofa._search.options import FitOptions
 from amofa._search.progress import can_be_shown
 from amofa.cli._files import check_file_target, free_name, named_columns, read, table_target
 from amofa.cli._options import (
@@ -26,39 +24,11 @@ from amofa.cli._options import (
 )
 from amofa.cli._output import Interrupted, description, say, say_json
 from amofa.cli._tables import write_table
-from amofa.criterion import CRITERIA
 from amofa.fitting import fit
 from amofa.io import load
 
-# Arguments of fit() that are options: parser, placeholder and help.
-_FIT_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
-    "n_components": (int, "K", "number of components; found if not given"),
-    "n_factors": (
-        one_or_list(int),
-        "P",
-        "number of factors of every component, or one for each with commas; found if not given",
-    ),
-    "search": (str, "NAME", f"how numbers are found: {', '.join(SEARCHES)}"),
-    "criterion": (
-        str,
-        "NAME",
-        f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)",
-    ),
-    "noise": (str, "NAME", f"how uniquenesses are tied: {', '.join(NOISES)} (default: auto, of the thorough search)"),
-    "noise_floor": (
-        one_or_list(float),
-        "SHARE",
-        "smallest uniqueness, as a share of each column's variance; or with commas, a variance for each column",
-    ),
-    "max_components": (int, "K", "most components that are found"),
-    "max_factors": (int, "P", "most factors of a component that are found"),
-    "init": (str, "MODEL", "model file to start from, instead of one component"),
-    "tol": (float, "NATS", "smallest gain worth going on for, nats per row"),
-    "max_iter": (int, "N", "most iterations of one EM run"),
-    "max_time": (float, "SECONDS", "time after which the best model so far is the result"),
-    "checkpoint": (str, "FILE", "file that lets the same command go on where it was cut off"),
-    "n_threads": (int, "N", "threads for large tables (default: as many as there are processors for)"),
-}
+# Options of `fit` that the command line has.
+_FIT_OPTIONS = [option for option in fields(FitOptions) if option.metadata["kind"] is not None]
 
 
 def _demo(arguments: argparse.Namespace) -> None:
@@ -77,7 +47,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _fit(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         check_file_target(arguments, "models")
-    given = {name: value for name in _FIT_OPTIONS if (value := getattr(arguments, name)) is not None}
+    given = {o.name: value for o in _FIT_OPTIONS if (value := getattr(arguments, o.name)) is not None}
     init = None if arguments.init is None else load(arguments.init)
     names = None if init is None else init.feature_names
     table = read(arguments, arguments.file, weights=arguments.weights, names=names)
@@ -103,14 +73,13 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add_table(parser)
     add_weights(parser)
     parser.add_argument("-o", "--output", metavar="MODEL.npz", help="file for the model")
-    defaults = inspect.signature(fit).parameters
-    for name, (kind, metavar, text) in _FIT_OPTIONS.items():
-        default = defaults[name].default
+    for option in _FIT_OPTIONS:
+        kind, text = option.metadata["kind"], option.metadata["help"]
         parser.add_argument(
-            f"--{name.replace('_', '-')}",
-            type=kind,
-            metavar=metavar,
-            help=text if default is None else f"{text} (default: {default})",
+            f"--{option.name.replace('_', '-')}",
+            type=one_or_list(kind) if option.metadata["many"] else kind,
+            metavar=option.metadata["metavar"],
+            help=text if option.default is None else f"{text} (default: {option.default})",
         )
     add_quiet(parser)
     add_json(parser)

@@ -1,5 +1,6 @@
 """The program: help, one line and status 2 for whatever is wrong, and how it ends as a process."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -11,7 +12,6 @@ from cli_helpers import process, strict_json, write
 
 import amofa
 from amofa import cli
-from amofa._search.monitor import Watch
 
 COMMANDS = ("demo", "fit", "describe", "sample", "predict", "score", "impute", "classify", "plot")
 
@@ -175,7 +175,7 @@ def test_a_model_that_cannot_be_written_is_told_by_its_own_name(refusal, rows, m
     def fail(file, **arrays):
         raise OSError(28, "No space left on device", ".amofa-0123.tmp")
 
-    monkeypatch.setattr("amofa.io.np.savez", fail)
+    monkeypatch.setattr("numpy.savez", fail)
     assert refusal("fit", "rows.npy", "-o", "out.npz") == "out.npz: No space left on device"
 
 
@@ -210,15 +210,14 @@ def test_interrupt_while_commands_are_imported(monkeypatch, capsys):
 )
 @pytest.mark.usefixtures("files")
 def test_interrupted_fit(monkeypatch, capsys, rows, folder, output, line):
-    see, seen = Watch.see, []
+    steps = []
 
-    def interrupting(watch, *arguments, **options):
-        see(watch, *arguments, **options)
-        seen.append(watch.best)
-        if len(seen) == 3:
+    def interrupt(step):
+        steps.append(step)
+        if len(steps) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Watch, "see", interrupting)
+    monkeypatch.setattr("amofa.cli._models.fit", functools.partial(amofa.fit, callback=interrupt))
     assert cli.main(["fit", "rows.csv", "--columns", "x,y", *output]) == 130
     assert capsys.readouterr() == ("", line)
     assert (folder / "out.npz").exists() == bool(output)
