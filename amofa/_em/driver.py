@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from amofa._em.outcome import Outcome
 from amofa._parameters import Parameters
@@ -42,7 +42,7 @@ class Iterate(Protocol):
     def cost(self, objective: float) -> float:
         """Return the criterion from what `expect` returned, nats."""
 
-    def maximize(self, choose: bool) -> Self:
+    def maximize(self, choose: bool) -> Iterate:
         """Run the M-step, in place where that is possible, and return the iterate to go on with."""
 
     def outcome(self, objective: float, n_iter: int, converged: bool) -> Outcome:

@@ -128,7 +128,7 @@ class _StoppingRule:
         # While numbers of factors stay the price hardly changes.
         self.price: float | None = None
 
-    def decide(self, iterate: AnyIterate, n_iter: int, penalised: float) -> Decision:
+    def decide(self, iterate: ProfileIterate, n_iter: int, penalised: float) -> Decision:
         self._settle(iterate.parameters.n_factors)
         if iterate.lacks_rows:
             self.restart()
@@ -157,7 +157,7 @@ class _StoppingRule:
         if not self.settled:
             self.restart()
 
-    def _is_hopeless(self, iterate: AnyIterate, penalised: float) -> bool:
+    def _is_hopeless(self, iterate: ProfileIterate, penalised: float) -> bool:
         if not (self.gain < np.inf and self.bar < np.inf):
             return False
         if self.price is None:
@@ -176,14 +176,13 @@ def _gain_left(gain: float, earlier: float) -> float:
 # ---- iterates --------------------------------------------------------------------------------------------------------
 
 
-class _Base(ABC):
+class ProfileIterate(ABC):
     """What iterates have in common, whatever second moments are made of."""
 
     ends_with_m_step = True
     samples: Samples
     parameters: Parameters
     problem: Problem
-    solver: Solver | None
     least_count: float
     scaled_log_likelihood: float
     entropy: float
@@ -232,7 +231,7 @@ class _Base(ABC):
         cost = self.cost(objective)
         return Outcome(self.parameters, self.log_likelihood, cost, n_iter, converged, self.moments())
 
-    def maximize(self, choose: bool = False) -> AnyIterate:
+    def maximize(self, choose: bool = False) -> ProfileIterate:
         """Run the M-step; remove a component that lacks rows, or choose the numbers of factors anew."""
         if self.lacks_rows:
             return self._with(self.parameters.without(int(np.argmin(self.counts))))
@@ -241,8 +240,9 @@ class _Base(ABC):
         self.step()
         return self
 
-    def _with(self, parameters: Parameters) -> AnyIterate:
-        return make_iterate(self.samples, parameters, self.problem, self.solver)
+    @abstractmethod
+    def _with(self, parameters: Parameters) -> ProfileIterate:
+        """Return an iterate of the same kind with other parameters."""
 
     def _chosen(self) -> Parameters:
         """Return the maximiser with the numbers of factors chosen anew."""
@@ -269,12 +269,12 @@ class _Base(ABC):
         )
 
 
-class CovarianceIterate(_Base):
+class CovarianceIterate(ProfileIterate):
     """A mixture with a covariance matrix for each component; M-steps change the parameters in place."""
 
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem, solver: Solver) -> None:
         self.samples, self.parameters, self.problem, self.solver = samples, parameters, problem, solver
-        self.least_count = 0.0
+        self.least_count = self.scaled_log_likelihood = self.entropy = 0.0
         evaluator = Evaluator(parameters)
         self.iteration = ExactIteration(
             self.parameters.buffer,
@@ -287,33 +287,23 @@ class CovarianceIterate(_Base):
             problem.noise.code,
             problem.pricing.uses_entropy,
         )
+        # The arrays of the iteration itself, which each E-step fills.
+        self.counts, self.means = self.iteration.soft_counts, self.iteration.means
         self.spaces = OneEach(self.iteration.step_space)
+
+    def _with(self, parameters: Parameters) -> CovarianceIterate:
+        return CovarianceIterate(self.samples, parameters, self.problem, self.solver)
 
     def expect(self) -> float:
         """Run the E-step and return minus the penalised log-likelihood, nats."""
         self.samples.expect(self.iteration)
         self.least_count = self.iteration.finish()
+        self.scaled_log_likelihood, self.entropy = self.iteration.log_likelihood, self.iteration.entropy
         return self.iteration.prior_cost() - self.iteration.log_likelihood
 
     def log_determinants(self) -> list[float]:
         """Return log |Sigma| of each component."""
         return self.iteration.log_determinants()
-
-    @property
-    def scaled_log_likelihood(self) -> float:
-        return self.iteration.log_likelihood
-
-    @property
-    def entropy(self) -> float:
-        return self.iteration.entropy
-
-    @property
-    def counts(self) -> FloatArray:
-        return self.iteration.soft_counts
-
-    @property
-    def means(self) -> FloatArray:
-        return self.iteration.means
 
     def step(self) -> None:
         """Run the M-step with as many factors as there are."""
@@ -339,16 +329,19 @@ class CovarianceIterate(_Base):
         return [Covariance(matrix, solver) for matrix in self.iteration.covariances]
 
 
-class RowsIterate(_Base):
+class RowsIterate(ProfileIterate):
     """The same for tables with fewer rows than columns, from the rows themselves; no (d, d) array."""
 
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem) -> None:
-        self.samples, self.parameters, self.problem, self.solver = samples, parameters, problem, None
+        self.samples, self.parameters, self.problem = samples, parameters, problem
         self.least_count = self.scaled_log_likelihood = self.entropy = 0.0
         self.counts = np.zeros(parameters.n_components)
         self.means = np.zeros((parameters.n_components, parameters.n_features))
         self.panels: list[Panel] = []
         self.responsibilities = np.empty((parameters.n_components, samples.n_rows))
+
+    def _with(self, parameters: Parameters) -> RowsIterate:
+        return RowsIterate(self.samples, parameters, self.problem)
 
     def expect(self) -> float:
         """Run the E-step and return minus the penalised log-likelihood, nats."""
@@ -400,16 +393,13 @@ class RowsIterate(_Base):
         return self.panels
 
 
-AnyIterate = CovarianceIterate | RowsIterate
-
-
 def log_determinant(loadings: FloatArray, uniquenesses: FloatArray) -> float:
     """Return log |Sigma| of a factor analyser, by the determinant lemma."""
     capacitance = np.eye(len(loadings)) + (loadings / uniquenesses) @ loadings.T
     return float(np.log(uniquenesses).sum() + np.linalg.slogdet(capacitance)[1])
 
 
-def make_iterate(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> AnyIterate:
+def make_iterate(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> ProfileIterate:
     """Make an iterate with covariance matrices, or without a solver one that goes by the rows."""
     if solver is None:
         return RowsIterate(samples, parameters, problem)

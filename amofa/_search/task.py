@@ -113,7 +113,7 @@ class Task:
     def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
         """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
         is_auto = self.options.noise == AUTO
-        families = (Noise.COMPONENT,) if is_auto else (Noise(str(self.options.noise)),)
+        families: tuple[Noise, ...] = (Noise.COMPONENT,) if is_auto else (Noise(str(self.options.noise)),)
         if is_auto and self._starts_with_shared_noise():
             # The way there would not lead over noise of each component's own.
             families = (Noise.SHARED, *families)
