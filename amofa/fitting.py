@@ -250,13 +250,13 @@ def fit_checked(
 
 def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None) -> MixtureOfFactorAnalyzers:
     """Search from a state to the end, or to what stops it, and return the model."""
-    options, limits = task.options, task.options.limits
+    options, constraints = task.options, task.options.constraints
     try:
         with progress_line(options.progress) as show:
             monitor = Monitor(
                 state,
                 task.rows.samples,
-                limits,
+                constraints,
                 task.model,
                 callback=options.callback,
                 on_iteration=options.on_iteration,
@@ -268,7 +268,7 @@ def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None) -> Mixtur
         model = task.conclude(found, state.history)
         if state.phase == END:
             warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
-            warn_of_shortfall(limits.n_components, found.n_components)
+            warn_of_shortfall(constraints.n_components, found.n_components)
         return model
     except KeyboardInterrupt as interrupt:
         if state.best is None:

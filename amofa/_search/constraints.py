@@ -17,7 +17,7 @@ LEAST_SHARE_OF_A_ROW = 0.5
 
 
 @dataclass(frozen=True)
-class Limits:
+class Constraints:
     """What the search must keep or not exceed; None where it is free.
 
     Attributes

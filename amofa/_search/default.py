@@ -17,7 +17,7 @@ from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
 from amofa._kernels._analyser import Solver
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
-from amofa._search.constraints import REFINEMENT, Limits
+from amofa._search.constraints import REFINEMENT, Constraints
 from amofa._search.local_splits import LocalSplitter
 from amofa._search.merges import MergedPair, merge_candidates
 from amofa._search.monitor import Monitor
@@ -53,7 +53,7 @@ class DefaultSearch:
     shares : bool
         Whether the search goes on from a model with noise of each component's own to one with shared noise, if that
         costs no more at once.
-    limits : Limits
+    constraints : Constraints
     monitor : Monitor
         Sees every model that was looked at on all rows, the rejected ones too.
     """
@@ -67,16 +67,16 @@ class DefaultSearch:
         families: Sequence[Noise],
         *,
         shares: bool,
-        limits: Limits,
+        constraints: Constraints,
         monitor: Monitor,
     ) -> None:
         self.state, self.samples, self.problems, self.given = state, samples, problems, given
-        self.families, self.shares, self.limits, self.monitor = families, shares, limits, monitor
+        self.families, self.shares, self.constraints, self.monitor = families, shares, constraints, monitor
         # What splits and merges start from need not be all rows of a huge table.
         self.sample = samples.thinned()
         # Tables with fewer rows than columns do without (d, d) arrays.
         self.solvers = OneEach(lambda: Solver(samples.n_features) if samples.n_rows >= samples.n_features else None)
-        self.is_forced = limits.n_components is not None
+        self.is_forced = constraints.n_components is not None
         # A local fit that costs up to this many nats more than the whole component is tried on all rows.
         self.worth_a_trial = np.inf if self.is_forced else _HOPELESS * samples.total_weight
         # Pairs of the mixture at hand, once they have been asked for.
@@ -88,7 +88,7 @@ class DefaultSearch:
 
     @property
     def result(self) -> Outcome:
-        """The model of smallest cost that meets the limits."""
+        """The model of smallest cost that meets the constraints."""
         assert self.state.result is not None
         return self.state.result
 
@@ -179,13 +179,13 @@ class DefaultSearch:
 
     def factors(self) -> None:
         """Give the components, the heaviest first, the numbers of factors that were asked for one by one."""
-        state, n_factors = self.state, self.limits.n_factors
+        state, n_factors = self.state, self.constraints.n_factors
         if isinstance(n_factors, tuple):
             start = self._with_factors(n_factors)
             problem = self.problem
             self._accept("factor", -1, self._em(start, problem, problem.max_iter, choose_at_end=False))
         given = state.given
-        if given and self.limits.met_by(given.parameters) and self.current.cost > given.cost + _least_gain(given):
+        if given and self.constraints.met_by(given.parameters) and self.current.cost > given.cost + _least_gain(given):
             # It is where EM ends, since that does not lower the cost.
             state.current = replace(given, converged=True)
         state.given = None
@@ -201,7 +201,7 @@ class DefaultSearch:
         fit = self._fit(with_tied_noise(found.parameters, Noise.SHARED), choose_at=(0,))
         # With one component there is nothing to share, but more to find: costs are equal then.
         costs_no_more = bool(fit.cost <= found.cost + _least_gain(found))
-        accepted = costs_no_more or not self.limits.met_by(found.parameters)
+        accepted = costs_no_more or not self.constraints.met_by(found.parameters)
         if accepted:
             state.current, state.unshared, state.splits = fit, found, []
             self._go_to("look")
@@ -255,7 +255,7 @@ class DefaultSearch:
     def most(self) -> int:
         """Return how many components there may be: no more than different rows, whatever these weigh."""
         n = self.samples.n_rows
-        return min(n, self.limits.most_components or n)
+        return min(n, self.constraints.most_components or n)
 
     def bar(self) -> float:
         """Return the cost below which a model is better."""
@@ -382,7 +382,7 @@ class DefaultSearch:
 
     def _refined(self, start: Parameters) -> Outcome:
         problem = replace(self.problem, tol=_REFINED * self.problem.tol)
-        choose = not isinstance(self.limits.n_factors, tuple)
+        choose = not isinstance(self.constraints.n_factors, tuple)
         return self._em(start, problem, REFINEMENT * problem.max_iter, choose_at_end=choose)
 
     def _fit(self, start: Parameters, choose_at: Sequence[int] = (), bar: float = np.inf) -> Outcome:

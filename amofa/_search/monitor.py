@@ -13,7 +13,7 @@ from amofa._em.driver import Tell
 from amofa._em.outcome import Outcome
 from amofa._model.finalize import make_step
 from amofa._parameters import Parameters
-from amofa._search.constraints import Limits
+from amofa._search.constraints import Constraints
 from amofa._search.state import State
 from amofa.history import Callback, LiveIteration, LiveStep, OnIteration, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -70,7 +70,7 @@ class Monitor:
         Of the search: its history and best model are kept here.
     samples : Samples
         In the coordinates of the search.
-    limits : Limits
+    constraints : Constraints
     model_of : callable
         Makes the caller's model from parameters in the coordinates of the search.
     callback : callable, optional
@@ -87,7 +87,7 @@ class Monitor:
         self,
         state: State,
         samples: Samples,
-        limits: Limits,
+        constraints: Constraints,
         model_of: Callable[[Parameters], MixtureOfFactorAnalyzers] = MixtureOfFactorAnalyzers._from_fit,
         *,
         callback: Callback | None = None,
@@ -95,7 +95,7 @@ class Monitor:
         show: Callable[[Step], None] | None = None,
         max_time: float | None = None,
     ) -> None:
-        self.state, self.samples, self.limits, self.model_of = state, samples, limits, model_of
+        self.state, self.samples, self.constraints, self.model_of = state, samples, constraints, model_of
         self.callback, self.on_iteration, self.show = callback, on_iteration, show
         self.end = math.inf if max_time is None else time.monotonic() + max_time
         self.is_to_stop = False
@@ -158,9 +158,9 @@ class Monitor:
     # -- the best model --
 
     def is_better(self, outcome: Outcome, best: Outcome) -> bool:
-        """Return whether a model is better than another: it meets the limits and costs less, or the other doesn't."""
-        met = self.limits.met_by(outcome.parameters)
-        return (met and outcome.cost < best.cost) or not self.limits.met_by(best.parameters)
+        """Return whether a model meets the constraints and costs less than another, or that does not meet them."""
+        met = self.constraints.met_by(outcome.parameters)
+        return (met and outcome.cost < best.cost) or not self.constraints.met_by(best.parameters)
 
     def best_so_far(self) -> Outcome:
         """Return the best model of a search that has not ended."""

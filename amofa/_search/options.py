@@ -23,7 +23,7 @@ from amofa._data.checks import (
     check_whole_number,
 )
 from amofa._noise import Noise
-from amofa._search.constraints import Limits
+from amofa._search.constraints import Constraints
 from amofa.criterion import CRITERIA
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ class FitOptions:
         return self.search == "paper"
 
     @property
-    def limits(self) -> Limits:
+    def constraints(self) -> Constraints:
         """What the search must keep or not exceed; of options that are checked."""
         n_factors: Any = self.n_factors
-        return Limits(self.n_components, n_factors, self.max_components, self.max_factors)
+        return Constraints(self.n_components, n_factors, self.max_components, self.max_factors)
 
     def deciding(self) -> dict[str, Any]:
         """Return the options that the model depends on, by name."""

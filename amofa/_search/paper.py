@@ -16,7 +16,7 @@ from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._em.standard import Settings, standard_em
 from amofa._parameters import Parameters
-from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Limits
+from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Constraints
 from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import (
     Shape,
@@ -62,7 +62,7 @@ class PaperSearch:
     settings : Settings
     start : Parameters, optional
         The mixture to start from, in place of one component.
-    limits : Limits
+    constraints : Constraints
     monitor : Monitor
         Sees every model that was looked at, the rejected ones too.
     """
@@ -74,11 +74,11 @@ class PaperSearch:
         settings: Settings,
         start: Parameters | None,
         *,
-        limits: Limits,
+        constraints: Constraints,
         monitor: Monitor,
     ) -> None:
         self.state, self.samples, self.settings, self.init = state, samples, settings, start
-        self.limits, self.monitor = limits, monitor
+        self.constraints, self.monitor = constraints, monitor
 
     def step(self) -> None:
         """Take the next step."""
@@ -86,7 +86,7 @@ class PaperSearch:
 
     @property
     def result(self) -> Outcome:
-        """The model of smallest cost of all that meet the limits."""
+        """The model of smallest cost of all that meet the constraints."""
         assert self.state.result is not None
         return self.state.result
 
@@ -95,7 +95,7 @@ class PaperSearch:
     def start(self) -> None:
         """Begin with one component, or with the mixture that is given."""
         state = self.state
-        state.pending = self.init or first_mixture(self.samples, self.limits.first_factors, self.settings.floor)
+        state.pending = self.init or first_mixture(self.samples, self.constraints.first_factors, self.settings.floor)
         state.phase = "settle"
 
     def settle(self) -> None:
@@ -110,7 +110,7 @@ class PaperSearch:
 
     def reduce(self) -> None:
         """Remove the lightest of more components than there may be."""
-        most = self.limits.most_components
+        most = self.constraints.most_components
         if most is not None and self.current.n_components > most:
             self._remove_lightest()
         else:
@@ -118,7 +118,7 @@ class PaperSearch:
 
     def even(self) -> None:
         """Give all components the number of factors that was asked for."""
-        given, n_factors = self.limits.n_factors, self.current.parameters.n_factors
+        given, n_factors = self.constraints.n_factors, self.current.parameters.n_factors
         if isinstance(given, int) and min(n_factors) < given:
             self._complete_factors((given,) * len(n_factors))
         self.state.phase = "grow"
@@ -137,13 +137,13 @@ class PaperSearch:
 
     def factors(self) -> None:
         """Give the components, the heaviest first, the numbers of factors that were asked for one by one."""
-        if isinstance(self.limits.n_factors, tuple):
-            self._complete_factors(self.limits.n_factors)
+        if isinstance(self.constraints.n_factors, tuple):
+            self._complete_factors(self.constraints.n_factors)
         self.state.phase = "downsize"
 
     def downsize(self) -> None:
         """Remove the lightest component, down to one, where the number of components is not given."""
-        if self.limits.n_components is None and self.current.n_components > 1:
+        if self.constraints.n_components is None and self.current.n_components > 1:
             self._remove_lightest()
         else:
             self.state.phase = "refine"
@@ -166,7 +166,7 @@ class PaperSearch:
         best = min(proposals, key=lambda p: p.fit.cost, default=None)
         if best is not None and self.pays(best):
             return best
-        if self.limits.n_components is not None:
+        if self.constraints.n_components is not None:
             return next((p for p in proposals if p.action == "split"), None)
         return None
 
@@ -176,10 +176,10 @@ class PaperSearch:
 
     def propose_split(self, moments: Shapes) -> Proposal | None:
         """Split the component that is least like a Gaussian, or the next where that does not pay."""
-        K, limits = self.current.parameters.n_components, self.limits
+        K, constraints = self.current.parameters.n_components, self.constraints
         # However heavy rows are, no more components than different rows; one more may be the way to a better model.
-        most = self.samples.n_rows + (limits.n_components is None)
-        if min(most, limits.n_components or np.inf, limits.max_components or np.inf) <= K:
+        most = self.samples.n_rows + (constraints.n_components is None)
+        if min(most, constraints.n_components or np.inf, constraints.max_components or np.inf) <= K:
             return None
         kurtosis = np.abs(self.samples.kurtosis_z(self.current.parameters))
         labels = self.samples.labels(self.current.parameters)
@@ -187,7 +187,7 @@ class PaperSearch:
         best: Proposal | None = None
         tried = n_iter = 0
         # Where more components must come, one that falls apart is no reason to stop looking.
-        for k in candidates[:_SPLIT_CANDIDATES] if limits.n_components is None else candidates:
+        for k in candidates[:_SPLIT_CANDIDATES] if constraints.n_components is None else candidates:
             proposal = self._split(k, np.flatnonzero(labels == k), moments.covariances[k])
             if proposal is None:
                 continue
@@ -222,7 +222,7 @@ class PaperSearch:
 
     def propose_factor(self, moments: Shapes) -> Proposal | None:
         """Add a factor to the component whose covariance is modelled worst, if it has support for it."""
-        if self.limits.n_factors is not None:
+        if self.constraints.n_factors is not None:
             return None
         parameters = self.current.parameters
         candidates = ranked(covariance_misfit(parameters, moments), self.extensible())
@@ -248,7 +248,7 @@ class PaperSearch:
     def extensible(self) -> list[bool]:
         """Components with support for one more factor, and room for it. A single component needs no support."""
         parameters = self.current.parameters
-        limit = self.limits.max_factors
+        limit = self.constraints.max_factors
         most = min(MOST_FACTORS_SHARE * self.samples.n_features, np.inf if limit is None else limit)
         # Rows about their mean span one direction less than there are rows.
         directions = (self.samples.total_weight * parameters.weights - 1).tolist()

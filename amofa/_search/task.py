@@ -91,14 +91,14 @@ class Task:
         return self._paper(state, monitor) if self.options.is_paper else self._default(state, monitor)
 
     def _paper(self, state: State, monitor: Monitor) -> PaperSearch:
-        options, limits = self.options, self.options.limits
+        options, constraints = self.options, self.options.constraints
         assert options.criterion is not None
         settings = Settings(
             criterion=CRITERIA[options.criterion],
             floor=self.prior.floor,
             tol=options.tol,
             max_iter=options.max_iter,
-            annihilates=limits.n_components is None,
+            annihilates=constraints.n_components is None,
             check=monitor.check,
         )
         init = self.init
@@ -107,8 +107,8 @@ class Task:
         elif isinstance(init, MixtureOfFactorAnalyzers):
             start = self._given_model(init)
         else:
-            start = moments_of_groups(init.groups(self.rows.coordinates), limits.first_factors, self.prior.floor)
-        return PaperSearch(state, self.rows.samples, settings, start, limits=limits, monitor=monitor)
+            start = moments_of_groups(init.groups(self.rows.coordinates), constraints.first_factors, self.prior.floor)
+        return PaperSearch(state, self.rows.samples, settings, start, constraints=constraints, monitor=monitor)
 
     def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
         """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
@@ -126,7 +126,7 @@ class Task:
             self._given,
             families,
             shares=is_auto,
-            limits=self.options.limits,
+            constraints=self.options.constraints,
             monitor=monitor,
         )
 
@@ -151,10 +151,10 @@ class Task:
         """Return a model in the coordinates of the search."""
         floor = self.prior.floor
         least = np.full_like(floor, floor.max()) if self.options.noise == Noise.ISOTROPIC else floor
-        return parameters_of_model(model, self.rows.coordinates, least, self.options.limits.most_factors)
+        return parameters_of_model(model, self.rows.coordinates, least, self.options.constraints.most_factors)
 
     def _problem(self, noise: Noise, check: Callable[[], None]) -> Problem:
-        options, limits = self.options, self.options.limits
+        options, constraints = self.options, self.options.constraints
         d, n = self.rows.samples.n_features, self.rows.samples.total_weight
         assert options.criterion is not None
         pricing: Pricing
@@ -162,14 +162,14 @@ class Task:
             pricing = Evidence(d, n, noise, self.prior.count)
         else:
             pricing = Counted(CRITERIA[options.criterion], d, n, noise)
-        given = min(limits.n_factors) if isinstance(limits.n_factors, tuple) else limits.n_factors
-        choice = FactorChoice(pricing, self.prior, noise, given, limits.max_factors)
-        annihilates = limits.n_components is None
+        given = min(constraints.n_factors) if isinstance(constraints.n_factors, tuple) else constraints.n_factors
+        choice = FactorChoice(pricing, self.prior, noise, given, constraints.max_factors)
+        annihilates = constraints.n_components is None
         return Problem(self.prior, pricing, noise, choice, options.tol, options.max_iter, annihilates, check)
 
     def end_at_once(self, state: State) -> None:
         """End the search of rows that are all the same."""
-        given = self.options.limits.n_factors
+        given = self.options.constraints.n_factors
         factors = given[0] if isinstance(given, tuple) else given or 0
         parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
         state.result = Outcome(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)

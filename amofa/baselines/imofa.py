@@ -24,7 +24,7 @@ from amofa._em.outcome import Outcome
 from amofa._em.standard import Settings, standard_em
 from amofa._model.finalize import in_canonical_order, make_report, make_step, with_canonical_factors
 from amofa._parameters import Component, Evaluator, Parameters
-from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Limits
+from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Constraints
 from amofa._search.paper_moves import add_factor, covariance_misfit, first_mixture
 from amofa._typing import FloatArray
 from amofa.criterion import Penalty, n_parameters
@@ -109,7 +109,7 @@ def imofa(
     training, held_out = _two_sets(X, validation, validation_share, random_state)
     d = training.shape[1]
     floor = check_noise_floor(noise_floor, d)
-    limits = Limits(
+    constraints = Constraints(
         max_components=None
         if max_components is None
         else check_whole_number("max_components", max_components, at_least=1),
@@ -126,7 +126,7 @@ def imofa(
         settings = Settings(_no_penalty, variances[kept] / coordinates.scale[kept] ** 2, tol, max_iter, False)
         history: list[Step] = []
         if kept.any():
-            search = _Search(rows.samples, coordinates.samples(held_out, None, None), settings, limits)
+            search = _Search(rows.samples, coordinates.samples(held_out, None, None), settings, constraints)
             search.run()
             found, converged, history = search.current.fit.parameters, search.current.fit.converged, search.history
         else:
@@ -181,14 +181,14 @@ class _Candidate:
 class _Search:
     """The model at hand and the record of all."""
 
-    def __init__(self, training: Samples, held_out: Samples, settings: Settings, limits: Limits) -> None:
-        self.training, self.held_out, self.settings, self.limits = training, held_out, settings, limits
+    def __init__(self, training: Samples, held_out: Samples, settings: Settings, constraints: Constraints) -> None:
+        self.training, self.held_out, self.settings, self.constraints = training, held_out, settings, constraints
         self.history: list[Step] = []
         self.current: _Candidate
 
     def run(self) -> None:
         """Grow until the validation rows become no likelier."""
-        first = first_mixture(self.training, self.limits.first_factors, self.settings.floor)
+        first = first_mixture(self.training, self.constraints.first_factors, self.settings.floor)
         self.current = self._candidate("start", -1, first)
         self._record(self.current, accepted=True)
         while self._grow():
@@ -211,14 +211,14 @@ class _Search:
         """The changed mixtures that are tried, before EM."""
         d, K = self.training.n_features, parameters.n_components
         most = MOST_FACTORS_SHARE * d
-        if self.limits.max_factors is not None:
-            most = min(most, self.limits.max_factors)
+        if self.constraints.max_factors is not None:
+            most = min(most, self.constraints.max_factors)
         room = [p < most for p in parameters.n_factors]
         if any(room):
             k = int(np.argmax(np.where(room, covariance_misfit(parameters, moments), -np.inf)))
             yield "factor", k, add_factor(parameters, k, moments.covariances[k], self.settings.floor)
         large = moments.soft_counts >= d
-        if large.any() and (self.limits.max_components is None or self.limits.max_components > K):
+        if large.any() and (self.constraints.max_components is None or self.constraints.max_components > K):
             k = int(np.argmax(np.where(large, np.abs(self.training.kurtosis_z(parameters)), -np.inf)))
             yield "split", k, _split(parameters, k, moments.covariances[k])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from reference import random_mixture
 
-from amofa._search.constraints import Limits
+from amofa._search.constraints import Constraints
 
 
 @pytest.mark.parametrize(
-    ("limits", "first", "most"),
+    ("constraints", "first", "most"),
     [
         ({}, 1, None),
         ({"max_factors": 0}, 0, 0),
@@ -21,21 +21,21 @@ from amofa._search.constraints import Limits
         ({"n_factors": 2, "max_factors": 5}, 2, 2),
     ],
 )
-def test_factors_of_new_components_and_their_bound(limits, first, most):
-    assert Limits(**limits).first_factors == first
-    assert Limits(**limits).most_factors == most
+def test_factors_of_new_components_and_their_bound(constraints, first, most):
+    assert Constraints(**constraints).first_factors == first
+    assert Constraints(**constraints).most_factors == most
 
 
 @pytest.mark.parametrize(
-    ("limits", "most"),
+    ("constraints", "most"),
     [({}, None), ({"max_components": 4}, 4), ({"n_components": 2}, 2), ({"n_components": 2, "max_components": 4}, 2)],
 )
-def test_most_components(limits, most):
-    assert Limits(**limits).most_components == most
+def test_most_components(constraints, most):
+    assert Constraints(**constraints).most_components == most
 
 
 @pytest.mark.parametrize(
-    ("limits", "is_met"),
+    ("constraints", "is_met"),
     [
         ({}, True),
         ({"n_components": 3}, True),
@@ -56,10 +56,10 @@ def test_most_components(limits, most):
         ({"max_components": 3, "max_factors": 1}, False),
     ],
 )
-def test_a_mixture_meets_them_or_not(rng, limits, is_met):
-    assert Limits(**limits).met_by(random_mixture(rng, 3, 4, [0, 2, 1])) is is_met
+def test_a_mixture_meets_them_or_not(rng, constraints, is_met):
+    assert Constraints(**constraints).met_by(random_mixture(rng, 3, 4, [0, 2, 1])) is is_met
 
 
 @pytest.mark.parametrize(("p", "is_met"), [(2, True), (1, False)])
 def test_one_number_of_factors_is_that_of_all_components(rng, p, is_met):
-    assert Limits(n_factors=p).met_by(random_mixture(rng, 3, 4, 2)) is is_met
+    assert Constraints(n_factors=p).met_by(random_mixture(rng, 3, 4, 2)) is is_met

@@ -15,7 +15,7 @@ import pytest
 
 import amofa
 from amofa._data.row_chunks import Samples
-from amofa._search.constraints import Limits
+from amofa._search.constraints import Constraints
 from amofa._search.monitor import Monitor, OutOfTime
 from amofa._search.state import State
 from amofa._search.task import Task
@@ -240,7 +240,7 @@ def test_an_interrupt_of_the_last_look_after_a_stop(x, monkeypatch):
 def test_an_interrupt_is_heard_by_all_threads():
     """Those that help give up what they are at, once nobody waits for it."""
     begun, seen = threading.Event(), []
-    monitor = Monitor(State(), Samples(np.zeros((1, 1))), Limits())
+    monitor = Monitor(State(), Samples(np.zeros((1, 1))), Constraints())
 
     def make_worker():
         def work(number):

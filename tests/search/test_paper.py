@@ -15,7 +15,7 @@ from amofa._data.standardize import Coordinates
 from amofa._em.standard import Settings, standard_em
 from amofa._parameters import Component, Parameters
 from amofa._search.monitor import Monitor
-from amofa._search.paper import Limits, PaperSearch, ranked
+from amofa._search.paper import Constraints, PaperSearch, ranked
 from amofa._search.state import END, State
 from amofa.criterion import CRITERIA
 
@@ -44,16 +44,18 @@ def rows(request, rng):
     return DATA[request.param](rng)
 
 
-def run(X, *, criterion="mml", tol=TOL, max_iter=100, **limits):
+def run(X, *, criterion="mml", tol=TOL, max_iter=100, **constraints):
     """The paper's search on standardised columns: samples, fit and history."""
-    limits = Limits(**limits)
+    constraints = Constraints(**constraints)
     coordinates = Coordinates.of(Samples(X))
     samples = coordinates.samples(X, None, None)
     settings = Settings(
-        CRITERIA[criterion], np.full(samples.n_features, 1e-4), tol, max_iter, limits.n_components is None
+        CRITERIA[criterion], np.full(samples.n_features, 1e-4), tol, max_iter, constraints.n_components is None
     )
     state = State()
-    search = PaperSearch(state, samples, settings, None, limits=limits, monitor=Monitor(state, samples, limits))
+    search = PaperSearch(
+        state, samples, settings, None, constraints=constraints, monitor=Monitor(state, samples, constraints)
+    )
     while state.phase != END:
         search.step()
     return samples, search.result, state.history
@@ -241,7 +243,7 @@ def test_the_search_is_deterministic(rows):
     assert first[2] == second[2]
 
 
-# ---- limits ----------------------------------------------------------------------------------------------------------
+# ---- constraints -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -457,7 +459,7 @@ def test_candidates_are_ranked_by_their_measure():
 
 
 @pytest.mark.parametrize(
-    ("limits", "n_factors", "met"),
+    ("constraints", "n_factors", "met"),
     [
         ({}, (1, 2), True),
         ({"n_components": 2}, (1, 2), True),
@@ -469,13 +471,13 @@ def test_candidates_are_ranked_by_their_measure():
         ({"n_components": 1, "n_factors": 0}, (0,), True),
     ],
 )
-def test_what_meets_the_limits(limits, n_factors, met):
-    assert Limits(**limits).met_by(Parameters(3, n_factors)) is met
+def test_what_meets_the_limits(constraints, n_factors, met):
+    assert Constraints(**constraints).met_by(Parameters(3, n_factors)) is met
 
 
 @pytest.mark.parametrize(
-    ("limits", "first"),
+    ("constraints", "first"),
     [({}, 1), ({"max_factors": 0}, 0), ({"max_factors": 3}, 1), ({"n_factors": 4}, 4), ({"n_factors": (3, 2, 5)}, 2)],
 )
-def test_with_how_many_factors_components_are_made(limits, first):
-    assert Limits(**limits).first_factors == first
+def test_with_how_many_factors_components_are_made(constraints, first):
+    assert Constraints(**constraints).first_factors == first
