@@ -1,4 +1,4 @@
-"""The demonstration: Example 2 of the paper, drawn, fitted, and compared with the truth."""
+"""The demonstration: draw Example 2 of the paper, fit a mixture, and compare it with the truth."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Demonstration:
     labels : (n,) intp
         The cluster that each row was drawn from.
     found : (n,) intp
-        The component that `model` puts it in.
+        The component that `model` assigns it to.
     model : MixtureOfFactorAnalyzers
     """
 
@@ -49,19 +49,19 @@ class Demonstration:
 
     @property
     def contingency(self) -> NDArray[np.intp]:
-        """How many rows of each cluster each component got, (number of clusters, K)."""
+        """Count the rows of each cluster in each component, (number of clusters, K)."""
         counts = np.zeros((len(COUNTS), self.model.n_components), dtype=np.intp)
         np.add.at(counts, (self.labels, self.found), 1)
         return counts
 
     @property
     def distance(self) -> float:
-        """Normalised information distance of clusters and components, from 0, the same, to 1."""
+        """Return the normalised information distance of clusters and components, 0 if they are the same, at most 1."""
         return normalized_information_distance(self.labels, self.found)
 
 
 def example_2(seed: int) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Rows (1000, 2) of the example, and their clusters (1000,)."""
+    """Draw the rows (1000, 2) of the example; return them with their clusters (1000,)."""
     rng = np.random.default_rng(seed)
     clusters = zip(MEANS, COVARIANCES, COUNTS, strict=True)
     X = np.concatenate([rng.multivariate_normal(*cluster, method="cholesky") for cluster in clusters])
@@ -69,14 +69,14 @@ def example_2(seed: int) -> tuple[FloatArray, NDArray[np.intp]]:
 
 
 def demonstrate(seed: int) -> Demonstration:
-    """Draw the example and fit a mixture to it, by default options."""
+    """Draw the example and fit a mixture to it with default options."""
     X, labels = example_2(seed)
     model = fit(X)
     return Demonstration(seed, labels, model.predict(X), model)
 
 
 def comparison(run: Demonstration) -> dict[str, Any]:
-    """Truth and result, for JSON."""
+    """Return truth and result, for JSON."""
     return {
         "seed": run.seed,
         "means": run.model.means,
@@ -88,7 +88,7 @@ def comparison(run: Demonstration) -> dict[str, Any]:
 
 
 def report(run: Demonstration) -> str:
-    """The search step by step, then truth and result side by side."""
+    """Return a text with the search step by step, then truth and result side by side."""
     return "\n\n".join(
         [
             f"Example 2 of Kaya & Salah (arXiv:1507.02801): {len(run.labels)} rows of {len(COUNTS)} Gaussians, "
@@ -126,7 +126,7 @@ def _contingency_table(contingency: NDArray[np.intp]) -> str:
 
 
 def _parameters_table(run: Demonstration) -> str:
-    # One to one, so that with more clusters than components, or the other way round, some have no partner.
+    # A one-to-one assignment: if the numbers differ, some clusters or components have no partner.
     partners = dict(zip(*linear_sum_assignment(run.contingency, maximize=True), strict=True))
     found = [_shown(*of_one) for of_one in zip(run.model.weights, run.model.means, strict=True)]
     rows = [["cluster", "weight", "mean", "component", "weight", "mean"]]

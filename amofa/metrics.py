@@ -1,4 +1,4 @@
-"""How far apart two labelings of the same rows are."""
+"""The distance between two labelings of the same rows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from amofa._typing import FloatArray
 
 
 def normalized_information_distance(u: ArrayLike | Iterable[Hashable], v: ArrayLike | Iterable[Hashable]) -> float:
-    """Normalised information distance of two labelings, 1 - MI(u, v) / max(H(u), H(v)).
+    """Return the normalised information distance of two labelings, 1 - MI(u, v) / max(H(u), H(v)).
 
     Parameters
     ----------
     u, v : sequence of n hashables
-        Labels of the same rows: numbers, strings or any hashable objects; only their equality counts.
+        Labels of the same rows: numbers, strings, or any hashable objects; only their equality matters.
 
     Returns
     -------
     float
-        From 0, the same partition (also where both have one cluster), to 1, independent ones. Symmetric; a metric.
+        From 0 for the same partition (also if both have one cluster) to 1 for independent ones. It is a metric.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def normalized_information_distance(u: ArrayLike | Iterable[Hashable], v: ArrayL
 
     Notes
     -----
-    Computed as (H(u, v) - min(H(u), H(v))) / max(H(u), H(v)), the same by MI = H(u) + H(v) - H(u, v).
+    It is computed as (H(u, v) - min(H(u), H(v))) / max(H(u), H(v)), which is equal since MI = H(u) + H(v) - H(u, v).
 
     References
     ----------
@@ -57,7 +57,7 @@ def normalized_information_distance(u: ArrayLike | Iterable[Hashable], v: ArrayL
 
 
 def _codes(labels: ArrayLike | Iterable[Hashable], name: str) -> NDArray[np.int64]:
-    """Number the labels in order of appearance, so that relabelings of a partition give the very same sums."""
+    """Number the labels in order of appearance, so that relabelings of a partition give exactly the same sums."""
     if isinstance(labels, np.ndarray):
         if labels.ndim != 1:
             raise ValueError(f"{name} must be one-dimensional, got shape {labels.shape}; use {name}.ravel()")

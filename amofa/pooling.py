@@ -1,4 +1,4 @@
-"""Classes that borrow covariance from one another: models of their fits, and how much is borrowed."""
+"""Pooled covariances: models of classes that borrow covariance from one another, and the choice of how much."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from scipy.special import logsumexp
 from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 
-# Rows that the pooled covariance may be worth: none, and then steps of two, over which accuracy is flat.
+# Numbers of rows that the pooled covariance may be worth: 0, then doubling; accuracy varies little between them.
 POOLED_ROWS = (0.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
-# Weights that the single factor analyser of a class may have beside its mixture.
+# Weights of the single factor analyser of a class, relative to its mixture.
 SINGLE_WEIGHTS = (1.0, 0.5, 0.0)
-# Losses that differ by less, nats per row, are the same.
+# Losses that differ by less than this are the same, in nats per row.
 _SAME_LOSS = 1e-9
-# Bounds of the logarithm of the power in `calibrated_loss`.
+# Bounds of the log power in `calibrated_loss`.
 _LOG_POWERS = (-7.0, 2.0)
 
 
 class ClassFit(NamedTuple):
-    """Models of the rows of a class, and their number, or the sum of their weights."""
+    """Models of the rows of a class, and the number of rows, or the sum of their weights."""
 
     single: MixtureOfFactorAnalyzers
     mixture: MixtureOfFactorAnalyzers
@@ -33,21 +33,21 @@ class ClassFit(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """The rows that the pooled covariance is worth, and the weight of single factor analysers."""
+    """The number of rows that the pooled covariance is worth, and the weight of single factor analysers."""
 
     rows: float
     single: float
 
 
 class HeldOut(NamedTuple):
-    """Rows to judge models by, with their classes and weights."""
+    """Held-out rows to evaluate models on, with their classes and weights."""
 
     X: NDArray[Any]
     y: NDArray[np.intp]
     weights: FloatArray | None
 
 
-# What is chosen without losses, or where they are the same: there are a few rows of each class, or all is easy.
+# The default, if there are no losses or they are equal: few rows in each class, or an easy problem.
 _UNTESTED = Pooling(10.0, 1.0)
 
 
@@ -55,12 +55,12 @@ _UNTESTED = Pooling(10.0, 1.0)
 
 
 def log_densities(models: Sequence[MixtureOfFactorAnalyzers], X: ArrayLike) -> FloatArray:
-    """Of every row under every class, (n, C), nats."""
+    """Return the log density of every row under every class, (n, C), in nats."""
     return np.stack([model.score_samples(X) for model in models], axis=1)
 
 
 def class_models(fits: Sequence[ClassFit], pooling: Pooling) -> list[MixtureOfFactorAnalyzers]:
-    """The model of each class: its single factor analyser, its mixture, or both as one mixture."""
+    """Return the model of each class: its single factor analyser, its mixture, or both as one mixture."""
     singles, mixtures = pooled_models(fits, pooling.rows)
     if pooling.single in (0, 1):
         return singles if pooling.single else mixtures
@@ -78,7 +78,7 @@ def class_models(fits: Sequence[ClassFit], pooling: Pooling) -> list[MixtureOfFa
 def pooled_models(
     fits: Sequence[ClassFit], rows: float
 ) -> tuple[list[MixtureOfFactorAnalyzers], list[MixtureOfFactorAnalyzers]]:
-    """The single factor analysers and the mixtures, each kind with a prior of its own that is worth so many rows."""
+    """Return single factor analysers and mixtures; the prior of each kind is worth the given number of rows."""
     counts = [fit.n for fit in fits]
     return with_prior([fit.single for fit in fits], counts, rows), with_prior([f.mixture for f in fits], counts, rows)
 
@@ -86,9 +86,9 @@ def pooled_models(
 def with_prior(
     models: Sequence[MixtureOfFactorAnalyzers], counts: Sequence[float], rows: float
 ) -> list[MixtureOfFactorAnalyzers]:
-    """Models with the covariances (n_k Sigma_k + rows Sigma) / (n_k + rows), Sigma their mean over all rows.
+    """Return models with covariances (n_k Sigma_k + rows Sigma) / (n_k + rows), Sigma being their mean over all rows.
 
-    The sum of two factor analysers is one: their loadings are put side by side, their uniquenesses added.
+    The sum of two factor analysers is another one, with their loadings side by side and their uniquenesses added.
     """
     if rows == 0:
         return list(models)
@@ -106,7 +106,7 @@ def with_prior(
 
 
 def pooled_covariance(models: Sequence[MixtureOfFactorAnalyzers], counts: Sequence[float]) -> FloatArray:
-    """The mean of all components' covariances, by their numbers of rows, (d, d)."""
+    """Return the mean of the covariances of all components, weighted by their numbers of rows, (d, d)."""
     total = np.zeros((models[0].n_features,) * 2)
     for model, n in zip(models, counts, strict=True):
         for k, weight in enumerate(model.weights):
@@ -115,10 +115,10 @@ def pooled_covariance(models: Sequence[MixtureOfFactorAnalyzers], counts: Sequen
 
 
 def as_analyser(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Loadings (d, d) and uniquenesses (d,) of a positive definite covariance, exactly, whatever the columns' units."""
+    """Return loadings (d, d) and uniquenesses (d,) of a positive definite covariance, exact whatever the units."""
     deviations = np.sqrt(np.diagonal(covariance))
     values, directions = np.linalg.eigh(covariance / np.outer(deviations, deviations))
-    # The least eigenvalue may be lost in rounding; half of it, or what rounding leaves of it, is noise.
+    # The smallest eigenvalue may be lost in rounding; half of it, or of what rounding leaves, is the noise.
     least = max(values[0] / 2, len(values) * np.finfo(np.float64).eps)
     return deviations[:, None] * directions * np.sqrt(np.maximum(values - least, 0.0)), least * deviations**2
 
@@ -127,7 +127,7 @@ def as_analyser(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def poolings(rows: float | None, single: float | None) -> list[Pooling]:
-    """Those to choose from, where what is given is kept."""
+    """Return the poolings to choose from; given values are kept."""
     of_rows = POOLED_ROWS if rows is None else [rows]
     of_single = SINGLE_WEIGHTS if single is None else [single]
     return [Pooling(n, weight) for n, weight in product(of_rows, of_single)]
@@ -136,23 +136,23 @@ def poolings(rows: float | None, single: float | None) -> list[Pooling]:
 def best_pooling(
     fits: Sequence[Sequence[ClassFit]], held_out: Sequence[HeldOut], log_priors: FloatArray, grid: Sequence[Pooling]
 ) -> Pooling:
-    """One of those by which the classes of held-out rows are best predicted.
+    """Return the pooling that predicts the classes of held-out rows best.
 
     Parameters
     ----------
     fits : sequence of sequences of ClassFit
-        Of each training part, one for each class.
+        For each training part, one for each class.
     held_out : sequence of HeldOut
-        The rows that each part is judged by.
+        The rows that each part is evaluated on.
     log_priors : (C,) float64
-        Logarithms of the classes' probabilities.
+        Log probabilities of the classes.
     grid : sequence of Pooling
     """
     if not held_out:
         return min(grid, key=_unlike_untested)
     y = np.concatenate([rows.y for rows in held_out])
     if len(np.unique(y)) < len(log_priors):
-        # A class of next to no rows has no say here, and no covariance of its own.
+        # A class with almost no rows does not count here, and has no covariance of its own.
         grid = [pooling for pooling in grid if pooling.rows > 0] or grid
     weights = np.concatenate([np.ones(len(rows.y)) if rows.weights is None else rows.weights for rows in held_out])
     losses = {}
@@ -173,10 +173,10 @@ def best_pooling(
 def calibrated_loss(
     log_densities: FloatArray, log_priors: FloatArray, y: NDArray[np.intp], weights: FloatArray
 ) -> float:
-    """Minus the mean log-probability of the classes of rows, nats, at the best power of the densities.
+    """Return minus the mean log probability of the true classes, in nats, at the best power of the densities.
 
-    Densities of many columns are far too sure of themselves. Without the power, what makes them less so would win over
-    what tells classes apart.
+    Densities of many columns are overconfident. Without the power, a pooling that only makes them less confident would
+    win over one that separates the classes.
     """
 
     def loss(log_power: float) -> float:
@@ -187,5 +187,5 @@ def calibrated_loss(
 
 
 def _unlike_untested(pooling: Pooling) -> tuple[bool, bool]:
-    """What is least of the one that is chosen where no row can be held out, or where it is all the same."""
+    """Return the sort key of a pooling: its distance from the default pooling."""
     return pooling.rows != _UNTESTED.rows, pooling.single != _UNTESTED.single

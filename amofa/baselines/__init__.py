@@ -1,4 +1,4 @@
-"""Other ways to a mixture, for comparison; each gives the same kind of model as `amofa.fit`."""
+"""Other methods to fit a mixture, for comparison; each returns the same kind of model as `amofa.fit`."""
 
 from amofa.baselines.gaussian_per_class import gaussian_per_class
 from amofa.baselines.imofa import imofa

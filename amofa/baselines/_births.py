@@ -1,4 +1,4 @@
-"""Search for the number of components of a variational mixture: births, deaths, and factors that are switched off."""
+"""The search for the number of components of a variational mixture: births, deaths, and factors switched off."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from amofa.baselines._variational import (
     update,
 )
 
-# A component dies when it is left with less than one row.
+# A component with fewer rows than this dies.
 _LEAST_ROWS = 1.0
-# Steps of the noise, in logs, grow by this factor from sweep to sweep, up to that many times the plain step, while the
-# bound rises: the noise is what converges slowest.
+# While the bound rises, steps of the log noise grow by the first factor from sweep to sweep, up to the second one times
+# the plain step: the noise converges slowest.
 _GROWTH, _LONGEST = 1.5, 20.0
-# A trial can be given up after so many sweeps, where so many more like the last would not do.
+# After the first number of sweeps a trial is given up if the second number of further ones would not be enough.
 _PATIENCE, _SLOWEST = 20, 160
-# The chosen fit goes on to this share of the tolerance.
+# The chosen fit continues to this share of the tolerance.
 _FINER = 0.1
-# Columns are looked at, whether they can go, every so many sweeps, and before a fit ends.
+# Every so many sweeps, and before a fit ends, columns are checked for whether they can be switched off.
 _PRUNING_PERIOD = 10
-# At a start these shares of the noise are tried: it comes from a model that explained less.
+# A start tries these shares of the noise, which comes from a model that explained less.
 _NOISE_SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the search is run.
+    """Settings of the search.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Settings:
     max_factors : int
     max_components : int or None
     n_tries : int
-        Passes over all components without a birth after which the search ends.
+        The search ends after this many passes over all components without a birth.
     tol : float
-        Sweeps end when the bound rises by less, and a birth must raise it by more, in nats per value of the table.
+        Sweeps end when the bound rises by less than this, and a birth must raise it by more; nats per value.
     max_iter : int
-        Most sweeps of one trial.
+        Maximum number of sweeps of one trial.
     shares_noise : bool
         Whether all components have the same uniquenesses.
     """
@@ -71,7 +71,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fit:
-    """A posterior with what its last E-step said.
+    """A posterior with the results of its last E-step.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Fit:
 
 
 class Rows:
-    """E-step passes over some rows, the kernel's buffers kept while the shape of the mixture stays."""
+    """E-step passes over some rows; the kernel's buffers are kept while the shape of the mixture stays the same."""
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
@@ -122,9 +122,9 @@ class Rows:
         return self._kernel
 
     def halves(self, posterior: Posterior, moments: Moments, k: int, direction: FloatArray) -> Moments:
-        """Moments with component k, in its place and at the end, as two: its rows on either side of a hyperplane.
+        """Return the moments with component k divided in two (in its place, and at the end) by a hyperplane.
 
-        The hyperplane goes through its mean at a right angle to ``direction``.
+        The hyperplane goes through its mean, perpendicular to ``direction``.
         """
         d = self.samples.n_features
         center = moments.means[k]
@@ -151,7 +151,7 @@ class Rows:
 
 
 def _replaced(values: FloatArray, k: int, two: FloatArray) -> FloatArray:
-    """Entry k replaced by the first of two; the second comes at the end."""
+    """Replace entry k by the first of two, and append the second."""
     return np.concatenate([values[:k], two[:1], values[k + 1 :], two[1:]])
 
 
@@ -159,7 +159,7 @@ def _replaced(values: FloatArray, k: int, two: FloatArray) -> FloatArray:
 
 
 def first_posterior(moments: Moments, settings: Settings) -> Posterior:
-    """From scratch, in standardised columns: noise as large as the columns' variances, or less where that is better."""
+    """Return the first posterior, in standardised columns: noise as large as the variances, or less if better."""
     d = moments.means.shape[1]
     return restarted(moments, np.ones((1, d)), np.zeros(d), np.ones(d), settings)
 
@@ -167,7 +167,7 @@ def first_posterior(moments: Moments, settings: Settings) -> Posterior:
 def restarted(
     moments: Moments, noise: FloatArray, center: FloatArray, spread: FloatArray, settings: Settings
 ) -> Posterior:
-    """A posterior with all columns on, started at that fraction of the noise which gives the highest bound."""
+    """Return a posterior with all columns on, from the fraction of the noise that gives the highest bound."""
     best, best_bound = None, -np.inf
     values, vectors = principal_axes_of_noise(moments, noise, settings.max_factors)
     for share in _NOISE_SHARES:
@@ -184,9 +184,9 @@ def restarted(
 def converge(
     rows: Rows, posterior: Posterior, settings: Settings, *, target: float = -np.inf, max_iter: int | None = None
 ) -> Fit:
-    """Sweep until the bound rises no more and no column can go.
+    """Sweep until the bound stops rising and no column can be switched off.
 
-    Given up where many more sweeps, each gaining as much as the last, would not come up to ``target``.
+    Give up if many more sweeps, each gaining as much as the last, would not reach ``target``.
     """
     most = settings.max_iter if max_iter is None else max_iter
     least_gain = settings.tol * rows.samples.total_weight * rows.samples.n_features
@@ -226,7 +226,7 @@ def converge(
 
 @dataclass(frozen=True)
 class Trial:
-    """A fit that the search looked at."""
+    """A fit that the search tried."""
 
     action: str
     component: int
@@ -235,7 +235,7 @@ class Trial:
 
 
 class Search:
-    """Births while they raise the bound.
+    """Make births as long as they raise the bound.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class Search:
         self.trials: list[Trial] = []
 
     def run(self) -> Fit:
-        """The fit of highest bound."""
+        """Return the fit with the highest bound."""
         self.best = self._first()
         self._record("start", -1, self.best, accepted=True)
         tries = 0
@@ -314,7 +314,7 @@ class Search:
         return accepted
 
     def _direction(self, posterior: Posterior, k: int) -> FloatArray:
-        """A draw from N(0, Sigma_k). By the symmetric root, as signs of eigenvectors are arbitrary."""
+        """Draw from N(0, Sigma_k), by the symmetric root, since signs of eigenvectors are arbitrary."""
         loadings = posterior.loadings[k]
         values, vectors = np.linalg.eigh(loadings.T @ loadings + np.diag(posterior.noise[k]))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -322,7 +322,7 @@ class Search:
         return direction
 
     def _refine(self) -> None:
-        """Go on with the best fit to a tighter tolerance."""
+        """Continue the best fit to a tighter tolerance."""
         finer = replace(self.settings, tol=_FINER * self.settings.tol)
         refined = converge(self.rows, self.best.posterior, finer, max_iter=REFINEMENT * self.settings.max_iter)
         self._record("refine", -1, refined, accepted=True)

@@ -1,4 +1,4 @@
-"""Component-wise EM for mixtures of Gaussians, in which components that do not pay for their parameters vanish."""
+"""Component-wise EM for mixtures of Gaussians, which removes components that do not pay for their parameters."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from amofa.criterion import Penalty, gaussian_message_length
 
 # Covariances start at this share of the columns' variances.
 _FIRST_VARIANCE = 0.1
-# Densities are kept as ratios to the largest of their row at some time; when a mixture of them leaves this range, the
-# time has come to measure that anew.
+# Densities are kept as ratios to the largest one of their row at some earlier time, which is updated when a mixture of
+# them leaves this range.
 _SMALLEST, _LARGEST = 1e-200, 1e200
 
 
 @dataclass(frozen=True)
 class Converged:
-    """What is kept of a mixture at the end of EM with one number of components.
+    """A mixture at the end of EM with one number of components.
 
     Attributes
     ----------
     parameters : Parameters
     log_likelihood : float
-        Nats, of the rows as given to the search.
+        Nats, for the rows as given to the search.
     penalty : Penalty
-        What the message length adds to minus that.
+        The message length minus the cost of the rows.
     n_iter : int
         Sweeps.
     converged : bool
@@ -45,7 +45,7 @@ class Converged:
 
     @property
     def cost(self) -> float:
-        """Message length, nats."""
+        """Return the message length in nats."""
         return self.penalty.cost(self.log_likelihood, 0.0, self.parameters.weights.tolist())
 
 
@@ -55,9 +55,9 @@ class ComponentwiseEM:
     Parameters
     ----------
     samples : Samples
-        At least one column; in coordinates in which columns have variances of about 1.
+        At least one column, in coordinates in which columns have variances of about 1.
     means : (K, d) float64
-        To start from, with equal weights.
+        The start, with equal weights.
     covariance : {"full", "diag", "spherical"}
     ridge : float
         Added to each variance.
@@ -66,7 +66,7 @@ class ComponentwiseEM:
     ----------
     weights, means : (K,), (K, d) float64
     covariances : (K, d, d) or (K, d) float64
-        Matrices, or variances where `covariance` is not "full".
+        Matrices, or variances if `covariance` is not "full".
     """
 
     def __init__(self, samples: Samples, means: FloatArray, covariance: str, ridge: float) -> None:
@@ -77,7 +77,7 @@ class ComponentwiseEM:
         self.covariances = np.tile(first, (K, *[1] * first.ndim))
         self.n_covariance = covariance_parameters(d, covariance)
         self.row_weights = np.ones(n) if samples.weights is None else samples.weights
-        # Of each component: log densities, and the same as ratios to exp(reference); of the mixture: such ratios.
+        # For each component log densities, and the densities as ratios to exp(reference); such ratios for the mixture.
         self.log_densities, self.ratios = np.empty((K, n)), np.empty((K, n))
         self.reference, self.mixed = np.empty(n), np.empty(n)
         for k in range(K):
@@ -90,12 +90,12 @@ class ComponentwiseEM:
 
     @property
     def log_likelihood(self) -> float:
-        """Nats, in the coordinates of the samples."""
+        """Return the log-likelihood in nats, in the coordinates of the samples."""
         return float(self.row_weights @ (np.log(self.mixed) + self.reference))
 
     @property
     def penalty(self) -> Penalty:
-        """What the message length adds to minus the log-likelihood."""
+        """Return what the message length adds to minus the log-likelihood."""
         return gaussian_message_length(
             self.samples.n_features, self.n_components, self.n_covariance, self.samples.total_weight
         )
@@ -124,14 +124,14 @@ class ComponentwiseEM:
                 self.remove(k)
 
     def remove(self, k: int) -> None:
-        """Take a component out; its weight is shared out in proportion."""
+        """Remove a component, and share its weight among the others in proportion."""
         for name in ("weights", "means", "covariances", "log_densities", "ratios"):
             setattr(self, name, np.delete(getattr(self, name), k, axis=0))
         self.weights /= self.weights.sum()
         self._mix()
 
     def _update(self, k: int) -> bool:
-        """E-step and M-step of one component; False where it has too few rows to stay."""
+        """Run the E-step and M-step of one component; return False if it has too few rows to stay."""
         responsibilities = self.weights[k] * self.ratios[k] / self.mixed * self.row_weights
         count = float(responsibilities.sum())
         if self.n_components > 1:
@@ -149,7 +149,7 @@ class ComponentwiseEM:
         return True
 
     def _maximize(self, k: int, responsibilities: FloatArray, count: float) -> None:
-        """Mean and covariance of the rows of component k; moments are taken about its old mean."""
+        """Compute the mean and covariance of the rows of component k, from moments about its old mean."""
         first, second = np.zeros_like(self.means[k]), np.zeros_like(self.covariances[k])
         full, start = self.covariance == "full", 0
         for x, _ in self.samples.chunks():
@@ -171,7 +171,7 @@ class ComponentwiseEM:
         self.covariances[k] = second
 
     def _evaluate(self, k: int) -> None:
-        """Log densities of all rows under component k."""
+        """Compute the log densities of all rows under component k."""
         start = 0
         if self.covariance == "full":
             try:
@@ -192,7 +192,7 @@ class ComponentwiseEM:
             start += x.shape[1]
 
     def _refer(self) -> None:
-        """Take the ratios to the largest density of each row as it is now."""
+        """Make the ratios relative to the present largest density of each row."""
         self.log_densities.max(axis=0, out=self.reference)
         np.exp(self.log_densities - self.reference, out=self.ratios)
         np.dot(self.weights, self.ratios, out=self.mixed)

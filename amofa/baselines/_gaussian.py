@@ -1,4 +1,4 @@
-"""Gaussians with covariances of any shape as factor analysers, exactly."""
+"""Gaussians with any kind of covariance as factor analysers, exactly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COVARIANCES = ("full", "diag", "spherical")
 
 
 def covariance_parameters(n_features: int, covariance: str) -> int:
-    """Free entries of a covariance matrix.
+    """Return the number of free entries of a covariance matrix.
 
     Parameters
     ----------
@@ -29,16 +29,16 @@ def covariance_parameters(n_features: int, covariance: str) -> int:
 
 
 def mixture_parameters(n_features: int, n_components: int, covariance: str) -> int:
-    """Free parameters of a mixture of Gaussians: weights, means, covariances."""
+    """Return the number of free parameters of a mixture of Gaussians: weights, means, covariances."""
     return n_components - 1 + n_components * (n_features + covariance_parameters(n_features, covariance))
 
 
 def full_component(weight: float, mean: FloatArray, covariance: FloatArray) -> Component:
-    """A Gaussian with a full covariance, as a factor analyser with d - 1 factors.
+    """Return a Gaussian with a full covariance as a factor analyser with d - 1 factors.
 
     With S the standard deviations and S^-1 Sigma S^-1 = U D U', l its smallest eigenvalue,
-    Sigma = S (l I + U (D - l) U') S: uniquenesses l S^2, loadings (D - l)^1/2 U' S. The correlations are taken, since
-    their eigenvalues have the least spread, whatever the columns' units.
+    Sigma = S (l I + U (D - l) U') S: uniquenesses l S^2, loadings (D - l)^1/2 U' S. Correlations are used because
+    their eigenvalues have the smallest spread, whatever the units of the columns.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def full_component(weight: float, mean: FloatArray, covariance: FloatArray) -> C
     values, vectors = np.linalg.eigh(covariance / deviations / deviations[:, None])
     if not values[0] > 0.0:
         raise FloatingPointError("the covariance is numerically singular")
-    # Largest first; the smallest is the noise's.
+    # Largest first; the smallest one is the noise.
     loadings = np.sqrt(values[:0:-1] - values[0])[:, None] * vectors.T[:0:-1] * deviations
     return Component(weight, mean, loadings, values[0] * deviations**2)
 
 
 def diagonal_component(weight: float, mean: FloatArray, variances: FloatArray) -> Component:
-    """A Gaussian whose columns are independent: a factor analyser without factors.
+    """Return a Gaussian with independent columns as a factor analyser without factors.
 
     Raises
     ------
@@ -84,14 +84,14 @@ def diagonal_component(weight: float, mean: FloatArray, variances: FloatArray) -
 def gaussian_components(
     weights: Sequence[float], means: FloatArray, covariances: FloatArray, covariance: str
 ) -> list[Component]:
-    """Gaussians as factor analysers.
+    """Return Gaussians as factor analysers.
 
     Parameters
     ----------
     weights : (K,) sequence of float
     means : (K, d) float64
     covariances : (K, d, d) or (K, d) float64
-        Matrices where `covariance` is "full", variances otherwise.
+        Matrices if `covariance` is "full", variances otherwise.
     covariance : {"full", "diag", "spherical"}
     """
     make = full_component if covariance == "full" else diagonal_component

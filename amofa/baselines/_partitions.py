@@ -1,4 +1,4 @@
-"""Partitions of the rows at random, to start EM from: seeds as k-means++ draws them, and k-means from there."""
+"""Random partitions of the rows as starts of EM: k-means++ seeds, and k-means from there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Generator = np.random.Generator | np.random.RandomState
 
 
 def draw_seeds(samples: Samples, number: int, rng: Generator) -> FloatArray:
-    """Different rows, each drawn in proportion to its squared distance from the nearest of those drawn before.
+    """Draw distinct rows, each in proportion to its squared distance from the nearest one drawn before.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def draw_seeds(samples: Samples, number: int, rng: Generator) -> FloatArray:
     Returns
     -------
     (K, d) float64
-        Fewer than `number` where there are not so many different rows.
+        Fewer than `number` if there are not enough distinct rows.
     """
     weights = np.ones(samples.n_rows) if samples.weights is None else samples.weights
     seeds = [_row(samples, _draw(weights, rng))]
@@ -50,7 +50,7 @@ def _squared_distances(samples: Samples, point: FloatArray) -> FloatArray:
 
 
 def nearest_centers(samples: Samples, centers: FloatArray) -> NDArray[np.intp]:
-    """The nearest center of every row, (n,) intp: the responsibilities of unit spheres of equal weight say so."""
+    """Return the nearest center of every row, (n,) intp, by the responsibilities of unit spheres of equal weight."""
     d = centers.shape[1]
     return samples.labels(
         Parameters.from_components([Component(1.0, center, np.zeros((0, d)), np.ones(d)) for center in centers])
@@ -60,20 +60,20 @@ def nearest_centers(samples: Samples, centers: FloatArray) -> NDArray[np.intp]:
 def partition_moments(
     samples: Samples, labels: NDArray[np.intp], centers: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights, means and variances of the parts.
+    """Return the weights, means and variances of the parts.
 
     Parameters
     ----------
     samples : Samples
     labels : (n,) intp
     centers : (K, d) float64
-        About which moments are taken; an empty part has its center as its mean.
+        Moments are taken about these; the mean of an empty part is its center.
 
     Returns
     -------
     counts : (K,) float64
     means, variances : (K, d) float64
-        A part without rows has variances of 0.
+        Variances of a part without rows are 0.
     """
     (K, d), start = centers.shape, 0
     counts, first, second = np.zeros(K), np.zeros((K, d)), np.zeros((K, d))
@@ -93,7 +93,7 @@ def partition_moments(
 
 
 def k_means(samples: Samples, centers: FloatArray, max_iter: int) -> FloatArray:
-    """Centers after Lloyd's iterations, (K, d): at most so many, fewer where no row changes its part."""
+    """Return the centers (K, d) after Lloyd's iterations, which end early if no row changes its part."""
     previous: NDArray[np.intp] | None = None
     for _ in range(max_iter):
         labels = nearest_centers(samples, centers)

@@ -1,4 +1,4 @@
-"""The variational posterior of a mixture of factor analysers: its updates and its bound, from second moments alone."""
+"""The variational posterior of a mixture of factor analysers: its updates and its bound, from second moments only."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ RATE = 1.0
 class Posterior:
     """Q(loadings, means), Q(precisions) and Q(weights) of K components, with the point estimates.
 
-    Row r of a component's [mean, loadings] is Gaussian with a covariance G_r of its own; of these only the sums over r
-    are kept that anything needs. All components have arrays for q columns; those from ``n_live[k]`` on are switched
-    off, and zero.
+    Row r of a component's [mean, loadings] is Gaussian with its own covariance G_r; only the sums over r that are
+    needed are kept. All components have arrays for q columns; those from ``n_live[k]`` on are switched off, and zero.
 
     Attributes
     ----------
@@ -41,10 +40,10 @@ class Posterior:
     log_determinants : (K,) float64
         sum_r log |G_r|.
     rates : (K, q) float64
-        Of the Gamma posterior of the columns' precisions, whose shape is SHAPE + d / 2.
+        Rates of the Gamma posterior of the columns' precisions, whose shape is SHAPE + d / 2.
     dirichlet : (K,) float64
     noise : (K, d) float64
-        Uniquenesses, a point estimate; those of all components are the same where they are shared.
+        Uniquenesses, a point estimate; the same for all components if they are shared.
     center, spread : (d,) float64
         Mean and variance of the prior of the means: point estimates.
     """
@@ -64,7 +63,7 @@ class Posterior:
 
     @property
     def live(self) -> NDArray[np.bool_]:
-        """Columns that are not switched off, (K, q)."""
+        """Return a mask of the columns that are not switched off, (K, q)."""
         result: NDArray[np.bool_] = np.arange(self.loadings.shape[1]) < self.n_live[:, None]
         return result
 
@@ -74,7 +73,7 @@ class Posterior:
 
     @property
     def shape(self) -> float:
-        """Of the Gamma posterior of the columns' precisions."""
+        """Return the shape of the Gamma posterior of the columns' precisions."""
         return SHAPE + 0.5 * float(self.means.shape[1])
 
 
@@ -82,7 +81,7 @@ class Posterior:
 
 
 def principal_axes_of_noise(moments: Moments, noise: FloatArray, n_factors: int) -> tuple[FloatArray, FloatArray]:
-    """The first eigenvalues (K, q), and eigenvectors as rows (K, q, d), of Psi^-1/2 S Psi^-1/2 of each component."""
+    """Return the first eigenvalues (K, q), and eigenvectors as rows (K, q, d), of Psi^-1/2 S Psi^-1/2 by component."""
     root = np.sqrt(noise)
     values, vectors = np.linalg.eigh(moments.covariances / (root[:, :, None] * root[:, None, :]))
     return values[:, ::-1][:, :n_factors], vectors[:, :, ::-1][:, :, :n_factors].swapaxes(1, 2)
@@ -95,7 +94,7 @@ def start(
     center: FloatArray,
     spread: FloatArray,
 ) -> Posterior:
-    """A posterior without spread, at the loadings of maximum likelihood given the noise, all columns on.
+    """Return a posterior without spread, at the maximum-likelihood loadings given the noise, with all columns on.
 
     Parameters
     ----------
@@ -126,7 +125,7 @@ def start(
     )
 
 
-# A column that the noise at hand leaves nothing for starts with this ratio of signal to noise: the noise may fall.
+# Smallest initial ratio of signal to noise of a column: the noise may fall later.
 _LEAST_SIGNAL = 0.1
 
 
@@ -134,12 +133,12 @@ _LEAST_SIGNAL = 0.1
 
 
 def effective_mixture(posterior: Posterior) -> Parameters:
-    """Factor analysers whose log joint densities are the expected ones, factors integrated out.
+    """Return the factor analysers whose log joint densities are the expected ones, with factors integrated out.
 
     With h(x) the exponent of E_Q[log p(y, x | loadings, mean)], a quadratic form in the factors x with the matrix
     M + Lambda' Psi^-1 Lambda, M = I + sum_r G_r[x, x] / noise_r, the integral of exp(h) over x is a Gaussian density of
-    y: its loadings are Lambda M^-1/2, its mean is mu - Lambda M^-1 g with g = sum_r G_r[x, 0] / noise_r. What is left
-    over goes into the weights, which sum to less than 1.
+    y: its loadings are Lambda M^-1/2, its mean is mu - Lambda M^-1 g with g = sum_r G_r[x, 0] / noise_r. The remaining
+    factor goes into the weights, which sum to less than 1.
     """
     K, q, d = posterior.loadings.shape
     parameters = Parameters(d, (q,) * K)
@@ -152,7 +151,7 @@ def effective_mixture(posterior: Posterior) -> Parameters:
 
 
 def _effective(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Means, loadings and log weights of the effective mixture."""
+    """Return the means, loadings and log weights of the effective mixture."""
     u = posterior.dirichlet
     means, loadings, log_factors = np.empty_like(posterior.means), np.empty_like(posterior.loadings), np.empty(len(u))
     _variational.effective_mixture(posterior, means, loadings, log_factors)
@@ -165,16 +164,16 @@ def _effective(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray
 def update(
     posterior: Posterior, moments: Moments, floor: FloatArray, *, noise_step: float = 1.0, shares_noise: bool = True
 ) -> Posterior:
-    """Update all of the posterior but Q(labels), whose moments are given, one part after the other.
+    """Update all parts of the posterior except Q(labels), whose moments are given, one after the other.
 
-    In this order: factors, loadings and means, noise, the basis of the factors, precisions, prior of the means,
-    weights. Each step raises the bound, or leaves it.
+    The order is: factors, loadings and means, noise, the basis of the factors, precisions, prior of the means,
+    weights. No step lowers the bound.
 
     Notes
     -----
     The precision matrix of row r is diag(v_r, nu) + C / noise_r, C = N E[(1, x)(1, x)'], so one eigen-decomposition of
-    nu^-1/2 C nu^-1/2 serves all rows: the cost is O(K (q^3 + d q^2 + d^2 q)) where d inversions would take
-    O(K d q^3). A column that is switched off has the prior variance 0 and stays so by itself.
+    nu^-1/2 C nu^-1/2 serves all rows: the cost is O(K (q^3 + d q^2 + d^2 q)), where d inversions would take
+    O(K d q^3). A column that is switched off has prior variance 0, and stays off.
     """
     K, q, d = posterior.loadings.shape
     updated = Posterior(
@@ -210,7 +209,7 @@ def update(
 
 
 def divergence(posterior: Posterior) -> float:
-    """KL(Q || prior) of weights, loadings, means and precisions, nats: the bound is a log-likelihood less this."""
+    """Return KL(Q || prior) of weights, loadings, means and precisions in nats: what the bound takes off."""
     return _weights_divergence(posterior.dirichlet) + float(_component_divergences(posterior).sum())
 
 
@@ -221,7 +220,7 @@ def _weights_divergence(u: FloatArray) -> float:
 
 
 def _component_divergences(posterior: Posterior) -> FloatArray:
-    """KL(Q || prior) of loadings, means and precisions of each component, nats, (K,)."""
+    """Return KL(Q || prior) of the loadings, means and precisions of each component in nats, (K,)."""
     shape = posterior.shape
     mean_log = float(digamma(shape))
     of_precision = (shape - SHAPE) * mean_log - float(gammaln(shape)) + float(gammaln(SHAPE))
@@ -231,7 +230,7 @@ def _component_divergences(posterior: Posterior) -> FloatArray:
 
 
 def component_bounds(posterior: Posterior, moments: Moments) -> FloatArray:
-    """The parts of the bound that belong to each component while Q(labels) stays, nats, (K,)."""
+    """Return the parts of the bound that belong to each component while Q(labels) is fixed, in nats, (K,)."""
     means, loadings, log_weights = _effective(posterior)
     log_densities = np.empty(len(means))
     _variational.expected_log_densities(
@@ -242,7 +241,7 @@ def component_bounds(posterior: Posterior, moments: Moments) -> FloatArray:
 
 
 def bound_of_moments(posterior: Posterior, moments: Moments) -> float:
-    """The bound less the entropy of Q(labels) and constants, nats: what changes while the responsibilities stay."""
+    """Return the bound minus the entropy of Q(labels) and constants, in nats: the part that changes at fixed labels."""
     return float(component_bounds(posterior, moments).sum()) - _weights_divergence(posterior.dirichlet)
 
 
@@ -264,15 +263,15 @@ _OF_COMPONENTS = (
 
 
 def selected(posterior: Posterior, moments: Moments, kept: NDArray[np.bool_]) -> tuple[Posterior, Moments]:
-    """Without the components that died."""
+    """Return the posterior of the selected components."""
     smaller = replace(posterior, **{name: getattr(posterior, name)[kept] for name in _OF_COMPONENTS})
     return smaller, Moments(moments.soft_counts[kept], moments.means[kept], moments.covariances[kept])
 
 
 def switched_off(posterior: Posterior, moments: Moments, floor: FloatArray) -> Posterior:
-    """Switch off columns while that raises the bound; the posterior itself where none can go.
+    """Switch off columns while that raises the bound; return the posterior itself if there are none.
 
-    Of each component the columns of least signal are tried, half of them first, then a quarter, and so on.
+    The columns of each component with the least signal are tried, first half of them, then a quarter, and so on.
     """
     current, changed = _by_signal(posterior), False
     bounds = component_bounds(current, moments)
@@ -295,7 +294,7 @@ def switched_off(posterior: Posterior, moments: Moments, floor: FloatArray) -> P
 
 
 def _by_signal(posterior: Posterior) -> Posterior:
-    """Columns in the order of their ratio of signal to noise, the live ones of largest first."""
+    """Sort the columns by their ratio of signal to noise, the live ones with the largest first."""
     signal = (posterior.loadings**2 / posterior.noise[:, None, :]).sum(axis=2)
     order = np.argsort(np.where(posterior.live, -signal, np.inf), axis=1, kind="stable")
     k = np.arange(len(order))[:, None]
@@ -310,7 +309,7 @@ def _by_signal(posterior: Posterior) -> Posterior:
 
 
 def _without_last(posterior: Posterior, numbers: NDArray[np.intp]) -> Posterior:
-    """So many fewer columns of each component."""
+    """Switch off the given number of last columns of each component."""
     fewer = replace(posterior, n_live=posterior.n_live - numbers)
     live = fewer.live
     whole = np.concatenate([np.ones((len(live), 1), dtype=bool), live], axis=1)
@@ -324,7 +323,7 @@ def _without_last(posterior: Posterior, numbers: NDArray[np.intp]) -> Posterior:
 
 
 def _merged(one: Posterior, other: Posterior, from_other: NDArray[np.bool_]) -> Posterior:
-    """Some components of the other posterior in place of those of the one."""
+    """Replace some components by those of another posterior."""
 
     def chosen(name: str) -> Any:
         first, second = getattr(one, name), getattr(other, name)
@@ -334,7 +333,7 @@ def _merged(one: Posterior, other: Posterior, from_other: NDArray[np.bool_]) -> 
 
 
 def _compressed(posterior: Posterior) -> Posterior:
-    """Without columns that are off in all components."""
+    """Remove columns that are switched off in all components."""
     q = int(posterior.n_live.max())
     return replace(
         posterior,

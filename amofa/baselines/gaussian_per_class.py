@@ -1,4 +1,4 @@
-"""One Gaussian per class: the plainest classifier by densities (MoG-F and MoG-D in the paper's table)."""
+"""One Gaussian for each class: the simplest classifier by densities (MoG-F and MoG-D in the paper's table)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ClassGaussians:
     classes : (C,) ndarray
         The labels, sorted.
     models : tuple of C MixtureOfFactorAnalyzers
-        Of one component each, in the order of `classes`.
+        With one component each, in the order of `classes`.
     """
 
     classes: NDArray[Any]
@@ -40,11 +40,11 @@ class ClassGaussians:
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters of all classes."""
+        """Number of free parameters of all classes."""
         return sum(model.n_parameters for model in self.models)
 
     def log_densities(self, X: ArrayLike) -> FloatArray:
-        """Log density of every row under every class, nats.
+        """Return the log density of every row under every class, in nats.
 
         Parameters
         ----------
@@ -57,12 +57,12 @@ class ClassGaussians:
         Raises
         ------
         TypeError, ValueError
-            If X is not a finite real table of d columns; so do all methods that take X.
+            If X is not a finite real table of d columns. All methods that take X raise these.
         """
         return np.stack([model.score_samples(X) for model in self.models], axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class of largest density of every row, without regard to how frequent classes are.
+        """Return the class with the largest density for every row, without regard to the frequencies of classes.
 
         Parameters
         ----------
@@ -71,13 +71,13 @@ class ClassGaussians:
         Returns
         -------
         (n,) ndarray
-            Of the labels' dtype.
+            With the dtype of the labels.
         """
         labels: NDArray[Any] = self.classes[self.log_densities(X).argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Posterior probability of every class for every row, classes being equally frequent.
+        """Return the posterior probability of every class for every row, for equally frequent classes.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class ClassGaussians:
         Returns
         -------
         (n, C) float64
-            Rows sum to 1. A row so far away that every density is zero even in logarithms has the same in all.
+            Rows sum to 1. A row so far away that every log density is minus infinity has equal probabilities.
         """
         densities = self.log_densities(X)
         densities[np.isneginf(densities).all(axis=1)] = 0.0
@@ -109,13 +109,13 @@ def gaussian_per_class(
     X : (n, d) array-like
         Finite real numbers.
     y : (n,) array-like
-        Labels: numbers, strings or whatever else can be sorted.
+        Labels: numbers, strings, or anything else that can be sorted.
     covariance : {"full", "diag", "spherical"}, default "full"
         Any covariance (MoG-F), a variance for each column (MoG-D), or one variance for all columns.
     ridge : float, default 1e-6
         Added to each variance, as a share of the mean variance of the columns of X. Not negative.
     sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0 is as good as absent.
+        How often each row counts; a row of weight 0 counts as absent.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def _check_labels(y: ArrayLike, n: int) -> NDArray[Any]:
 def _fit_class(
     table: NDArray[Any], weights: FloatArray, covariance: str, added: float, label: object
 ) -> MixtureOfFactorAnalyzers:
-    """The Gaussian of the rows that have weight."""
+    """Return the Gaussian of the rows that have weight."""
     rows, d = Standardized.of(table, weights), table.shape[1]
     center, scatter = rows.coordinates.center, _moments(rows, covariance)
     if covariance == "full":
@@ -209,7 +209,7 @@ def _fit_class(
 
 
 def _moments(rows: Standardized, covariance: str) -> FloatArray:
-    """Second moments about the mean: (d, d) for full covariances, (d,) variances otherwise."""
+    """Return the second moments about the mean: (d, d) for full covariances, (d,) variances otherwise."""
     scale = rows.coordinates.scale
     if covariance == "diag":
         return np.asarray(scale**2)

@@ -1,4 +1,4 @@
-"""IMoFA-L: an incremental mixture of factor analysers that grows while rows it was not fitted to become likelier."""
+"""IMoFA-L: an incremental mixture of factor analysers that grows while held-out rows become likelier."""
 
 from __future__ import annotations
 
@@ -48,33 +48,33 @@ def imofa(
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers by IMoFA-L of Salah & Alpaydin [1]_, whose size a validation set decides.
 
-    From one component with one factor on, each step tries to split the component that is least like a Gaussian, and to
-    give a factor to the one whose covariance is modelled worst; of the two, after EM on all training rows, the one is
-    kept under which the validation rows are likelier. The search ends where neither makes them likelier.
+    The search starts from one component with one factor. Each step tries to split the component that is least like a
+    Gaussian, and to give a factor to the one whose covariance is modelled worst. After EM on all training rows, the one
+    under which the validation rows are likelier is kept. The search ends when neither makes them likelier.
 
     Parameters
     ----------
     X : (n, d) array-like
-        Finite real numbers: the training rows, and, where ``validation`` is not given, the validation rows among them.
+        Finite real numbers: the training rows and, if ``validation`` is not given, the validation rows among them.
     validation : (m, d) array-like, optional
-        Rows that decide, and that nothing is fitted to.
+        Rows that decide, and to which nothing is fitted.
     validation_share : float, default 0.3
-        Share of the rows of X that is held out at random where ``validation`` is not given; between 0 and 1.
+        Share of the rows of X that is held out at random if ``validation`` is not given; between 0 and 1.
     max_components, max_factors : int, optional
-        Bounds of what is found.
+        Upper bounds.
     noise_floor : float or (d,) array-like, default 1e-4
         Smallest uniqueness, as a share of each column's variance, or a variance for each column, in its own units.
     tol : float, default 4e-4
-        EM ends when the log-likelihood changes by less, in nats per row.
+        EM ends when the log-likelihood changes by less than this, in nats per row.
     max_iter : int, default 100
-        Most iterations of one EM run.
+        Maximum number of iterations of one EM run.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default 0
-        Chooses the rows that are held out; not used where ``validation`` is given. None: others at each call.
+        Chooses the held-out rows; not used if ``validation`` is given. None chooses other rows at each call.
 
     Returns
     -------
     MixtureOfFactorAnalyzers
-        Its `log_likelihood` and `n_samples` are of the training rows; the ``cost`` of a step of its history is minus
+        `log_likelihood` and `n_samples` refer to the training rows; the ``cost`` of a step of the history is minus
         the log-likelihood of the validation rows.
 
     Raises
@@ -89,7 +89,7 @@ def imofa(
 
     Notes
     -----
-    The start is the principal axis, not a random factor as in [1]_, so that nothing is random where ``validation`` is
+    The start is the principal axis, not a random factor as in [1]_, so that nothing is random if ``validation`` is
     given. A child of a split begins with its parent's loadings and uniquenesses and with the parent's mean moved by
     one standard deviation along the principal axis of the parent's rows, one child to either side.
 
@@ -149,7 +149,7 @@ def imofa(
 def _two_sets(
     X: ArrayLike, validation: ArrayLike | None, share: Any, random_state: RandomState
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Training rows and validation rows."""
+    """Return the training rows and the validation rows."""
     table = check_table(X)
     if validation is not None:
         return table, check_table(validation, name="validation", n_features=table.shape[1])
@@ -164,13 +164,13 @@ def _two_sets(
 
 
 def _no_penalty(n_features: int, n_factors: Sequence[int], n: float) -> Penalty:
-    """EM is for maximum likelihood."""
+    """Return no penalty: EM is for maximum likelihood."""
     return Penalty(0.0, (), False, (0.0,) * len(n_factors))
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A mixture after EM on the training rows, and the log-likelihood of the validation rows under it, nats."""
+    """A mixture after EM on the training rows, and the log-likelihood of the validation rows under it, in nats."""
 
     action: str
     component: int
@@ -179,7 +179,7 @@ class _Candidate:
 
 
 class _Search:
-    """The model at hand and the record of all."""
+    """The search: its present model and its history."""
 
     def __init__(self, training: Samples, held_out: Samples, settings: Settings, constraints: Constraints) -> None:
         self.training, self.held_out, self.settings, self.constraints = training, held_out, settings, constraints
@@ -187,7 +187,7 @@ class _Search:
         self.current: _Candidate
 
     def run(self) -> None:
-        """Grow until the validation rows become no likelier."""
+        """Grow until the validation rows do not become likelier any more."""
         first = first_mixture(self.training, self.constraints.first_factors, self.settings.floor)
         self.current = self._candidate("start", -1, first)
         self._record(self.current, accepted=True)
@@ -198,7 +198,7 @@ class _Search:
         parameters = self.current.fit.parameters
         moments = self.training.moments(parameters)
         candidates = [self._candidate(*start) for start in self._starts(parameters, moments)]
-        # Where both are as good, the factor: it comes first.
+        # If both are equally good, the factor is taken: it comes first.
         best = max(candidates, key=lambda c: c.validation, default=self.current)
         better = best.validation > self.current.validation
         for candidate in candidates:
@@ -208,7 +208,7 @@ class _Search:
         return better
 
     def _starts(self, parameters: Parameters, moments: Moments) -> Iterator[tuple[str, int, Parameters]]:
-        """The changed mixtures that are tried, before EM."""
+        """Return the changed mixtures to try, before EM."""
         d, K = self.training.n_features, parameters.n_components
         most = MOST_FACTORS_SHARE * d
         if self.constraints.max_factors is not None:
@@ -224,7 +224,7 @@ class _Search:
 
     def _candidate(self, action: str, component: int, start: Parameters) -> _Candidate:
         fit = standard_em(self.training, start, self.settings)
-        # A component that EM has emptied is none: the model cannot be taken.
+        # A model with a component that EM has emptied cannot be taken.
         holds = fit.parameters.weights.min() * self.training.total_weight >= LEAST_SHARE_OF_A_ROW
         return _Candidate(action, component, fit, self._validation(fit.parameters) if holds else -np.inf)
 
@@ -248,7 +248,7 @@ class _Search:
 
 
 def _split(parameters: Parameters, k: int, covariance: FloatArray) -> Parameters:
-    """Component k as two, one standard deviation along its principal axis to either side; the other at the end."""
+    """Split component k, one standard deviation along its principal axis to either side; the second goes to the end."""
     values, vectors = principal_axes(covariance)
     step = np.sqrt(values[0]) * vectors[0]
     parent, components = parameters.component(k), parameters.components()

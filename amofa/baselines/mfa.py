@@ -1,4 +1,4 @@
-"""Maximum likelihood with the numbers of components and factors given, from several starts."""
+"""Maximum likelihood with given numbers of components and factors, from several starts."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence, war
 
 # The best start is refined to this share of the tolerance.
 _REFINED = 1e-3
-# Iterations of k-means for every other start; the others part the rows by their nearest seed.
+# Iterations of k-means for every other start; the others divide the rows by their nearest seed.
 _LLOYD_ITERATIONS = 20
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """How many EM runs, and when each ends."""
+    """The number of EM runs, and when each ends."""
 
     n_starts: int
     tol: float
@@ -67,7 +67,7 @@ def mfa(
     max_iter: int = 1000,
     random_state: RandomState = 0,
 ) -> MixtureOfFactorAnalyzers:
-    """Fit a mixture of factor analysers by maximum likelihood, its numbers of components and factors given.
+    """Fit a mixture of factor analysers by maximum likelihood, with given numbers of components and factors.
 
     With ``noise="shared"`` it is the mixture of Ghahramani & Hinton [1]_, with ``noise="isotropic"`` the mixture of
     probabilistic principal component analysers of Tipping & Bishop [2]_, with no factors a mixture of Gaussians with
@@ -79,30 +79,30 @@ def mfa(
         Finite real numbers.
     n_components : int
     n_factors : int or sequence of int
-        Of every component, or one number for each; the components then come in this order. At most d.
+        The number of every component, or one number for each; components are then in this order. At most d.
     noise : {"component", "shared", "isotropic"}, default "component"
-        Uniquenesses of each component's own, the same for all components, or one variance for all columns, which then
-        should have the same units.
+        Separate uniquenesses for each component, the same for all components, or one variance for all columns, which
+        should then have the same units.
     n_starts : int, default 10
-        EM runs; that of largest likelihood is refined. Half of them start from k-means, half from the rows nearest to
-        seeds that are drawn as k-means++ does.
+        Number of EM runs; the one with the largest likelihood is refined. Half of them start from k-means, half from
+        the rows nearest to k-means++ seeds.
     noise_floor : float or (d,) array-like, optional
-        Smallest uniqueness: a share of each column's variance in X ("isotropic": of the mean of those), 1e-4 where not
-        given, or a variance for each column ("isotropic": the largest is taken), in its own units.
+        Smallest uniqueness: a share of each column's variance in X ("isotropic": of the mean of those), by default
+        1e-4, or a variance for each column ("isotropic": the largest is taken), in its own units.
     sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0 is as good as absent.
+        How often each row counts; a row of weight 0 counts as absent.
     tol : float, default 1e-5
-        EM ends when the log-likelihood is within about this of its limit, in nats per row; for the best start a
-        thousandth of it.
+        EM ends when the log-likelihood is within about this of its limit, in nats per row; a thousandth of it for
+        the best start.
     max_iter : int, default 1000
-        Most iterations of one EM run; twenty times as many for the best start.
+        Maximum number of iterations of one EM run; twenty times as many for the best start.
     random_state : int, numpy Generator, numpy RandomState or None, default 0
         For the starts; None takes entropy from the system.
 
     Returns
     -------
     MixtureOfFactorAnalyzers
-        Its history has a step for each start. `n_parameters` counts uniquenesses that are tied once.
+        The history has a step for each start. `n_parameters` counts tied uniquenesses once.
 
     Raises
     ------
@@ -112,13 +112,13 @@ def mfa(
     Warns
     -----
     AmofaWarning
-        If columns are constant (they are modelled apart, and change no decision), if there are fewer different rows
+        If columns are constant (they are modelled separately, and affect no decision), if there are fewer distinct rows
         than components (there are then fewer components), or if EM of the best start did not converge.
 
     Notes
     -----
-    In EM only the labels are missing: in each M-step loadings are at their maximum for uniquenesses that a Newton step
-    has improved. The likelihood never falls, and takes far fewer iterations than with factors as missing data.
+    In EM only the labels are missing: in each M-step, loadings are at their maximum for uniquenesses that a Newton step
+    has improved. The likelihood never falls, and EM takes far fewer iterations than with factors as missing data.
 
     References
     ----------
@@ -175,7 +175,7 @@ def mfa(
 
 
 def _check_factors(n_factors: int | Sequence[int], d: int, n_components: int) -> tuple[int, ...]:
-    """One number for each component."""
+    """Return one number of factors for each component."""
     if isinstance(n_factors, Integral):
         return (check_whole_number("n_factors", n_factors, at_least=0, at_most=d),) * n_components
     return check_factor_sequence(n_factors, d, n_components)
@@ -184,7 +184,7 @@ def _check_factors(n_factors: int | Sequence[int], d: int, n_components: int) ->
 def _from_starts(
     rows: Standardized, variances: FloatArray, factors: tuple[int, ...], noise: Noise, runs: _Runs, rng: Generator
 ) -> tuple[Outcome, list[Step]]:
-    """The best of several EM runs, refined, and a step for each."""
+    """Return the best of several EM runs, refined, and a step for each."""
     samples, coordinates = rows.samples, rows.coordinates
     if samples.n_features == 0:
         only = Component(1.0, np.zeros(0), np.zeros((factors[0], 0)), np.zeros(0))
@@ -192,7 +192,7 @@ def _from_starts(
     kept = ~coordinates.constant
     prior = Prior(variances[kept] / coordinates.scale[kept] ** 2, np.ones(samples.n_features), 0.0)
     pricing = Likelihood()
-    # Without a price and with given numbers nothing is chosen.
+    # Without prices, and with given numbers, nothing is chosen.
     choice = FactorChoice(pricing, prior, noise, factors[0])
     problem = Problem(prior, pricing, noise, choice, runs.tol, runs.max_iter, annihilates=False)
     # Tables with fewer rows than columns do without (d, d) arrays.
@@ -222,12 +222,12 @@ def _start(
     *,
     with_k_means: bool,
 ) -> Parameters:
-    """Gaussians of independent columns on the parts of a random partition; loadings come with the first M-step."""
+    """Return Gaussians with independent columns on the parts of a random partition; the first M-step adds loadings."""
     centers = draw_seeds(samples, len(factors), rng)
     if with_k_means:
         centers = k_means(samples, centers, _LLOYD_ITERATIONS)
     counts, means, variances = partition_moments(samples, nearest_centers(samples, centers), centers)
-    # As if each part had one row more, of the variances within all: those of a few rows may be 0.
+    # As if each part had one more row with the variances within all parts: those of a few rows may be 0.
     pooled = counts @ variances / counts.sum()
     variances = (counts[:, None] * variances + pooled) / (counts[:, None] + 1.0)
     if noise.is_shared:

@@ -41,38 +41,38 @@ def ulfmm(
     max_iter: int = 1000,
     random_state: RandomState = 0,
 ) -> MixtureOfFactorAnalyzers:
-    """Fit a mixture of Gaussians, its number of components found from above: Figueiredo & Jain's method [1]_.
+    """Fit a mixture of Gaussians by Figueiredo & Jain's method [1]_, which finds the number of components from above.
 
-    Component-wise EM from `max_components` rows drawn at random. A component that has too few rows to pay for its
-    parameters loses its weight and is removed at once. When EM has converged, the lightest component is removed and
-    EM goes on, down to one component; the model of smallest message length wins.
+    Component-wise EM starts from `max_components` rows drawn at random. A component with too few rows to pay for its
+    parameters is removed at once. When EM has converged, the lightest component is removed and EM goes on, down to one
+    component. The model with the smallest message length wins.
 
     Parameters
     ----------
     X : (n, d) array-like
         Finite real numbers.
     max_components : int, default 20
-        Number of components at the start, no more than there are rows.
+        Number of components at the start, at most the number of rows.
     covariance : {"full", "diag", "spherical"}, default "full"
-        Each component has any covariance, a variance for each column, or one variance for all columns, which then
-        should have the same units.
+        Any covariance for each component, a variance for each column, or one variance for all columns, which should
+        then have the same units.
     ridge : float, default 1e-4
         Added to each variance, as a share of the column's variance in X ("spherical": of the mean of those). Positive.
     sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0 is as good as absent.
+        How often each row counts; a row of weight 0 counts as absent.
     tol : float, default 4e-5
         EM ends when a sweep over the components changes the log-likelihood by less than this, in nats per row. The
-        authors' program has a share of the log-likelihood, which depends on units; on the Example 2 of [2]_ its 1e-5 is
-        this. A finer tolerance finds shorter messages and fewer components.
+        authors' program has a share of the log-likelihood, which depends on units; on Example 2 of [2]_ its 1e-5 is
+        the default here. A finer tolerance finds shorter messages and fewer components.
     max_iter : int, default 1000
-        Most sweeps with one number of components.
+        Maximum number of sweeps with one number of components.
     random_state : int, numpy Generator, numpy RandomState or None, default 0
         For the rows at the start; None takes entropy from the system.
 
     Returns
     -------
     MixtureOfFactorAnalyzers
-        A full covariance is held as a factor analyser with d - 1 factors, exactly; `n_parameters` counts the
+        A full covariance is represented exactly, as a factor analyser with d - 1 factors; `n_parameters` counts the
         d (d + 1)/2 entries of each. `message_length` is Figueiredo & Jain's.
 
     Raises
@@ -83,14 +83,14 @@ def ulfmm(
     Warns
     -----
     AmofaWarning
-        If columns are constant (they are modelled apart, and change no decision), or if EM of the chosen model did not
-        converge.
+        If columns are constant (they are modelled separately, and affect no decision), or if EM of the chosen model did
+        not converge.
 
     Notes
     -----
     The message length is sum_k C/2 log pi_k + K (C + 1)/2 log N - log p(X), with C = d + the free entries of a
-    covariance, as in the program of the authors; their paper has N / 12 in place of N, and a constant. As in it, too,
-    a weight is updated to the component's share of the rows and all are then brought to sum to 1, which maximises
+    covariance, as in the authors' program; their paper has N / 12 in place of N, and a constant. As in the program,
+    a weight is updated to the component's share of the rows, and all weights are then normalised, which maximises
     nothing: a sweep may lengthen the message a little. One sweep costs O(N K (K + d^2)); memory is O(N K).
 
     References
@@ -146,14 +146,14 @@ def ulfmm(
 
 
 def _random_rows(samples: Samples, number: int, rng: np.random.Generator | np.random.RandomState) -> FloatArray:
-    """Different rows, as many as asked for or as there are, the heavier the likelier, (K, d)."""
+    """Draw distinct rows (K, d) in proportion to their weights, as many as asked for or as there are."""
     share = None if samples.weights is None else samples.weights / samples.weights.sum()
     drawn = rng.choice(samples.n_rows, min(number, samples.n_rows), replace=False, p=share)
     return np.concatenate([x.T for x, _ in samples.subset(drawn).chunks()])
 
 
 def _fewer_and_fewer(mixture: ComponentwiseEM, tolerance: float, max_iter: int) -> tuple[Converged, list[Step]]:
-    """EM to convergence, the lightest component removed, and so on down to one: the best of all, and its history."""
+    """Run EM and remove the lightest component, in turns, down to one; return the best mixture and the history."""
     best: Converged | None = None
     history: list[Step] = []
     removed = -1
@@ -181,6 +181,6 @@ def _fewer_and_fewer(mixture: ComponentwiseEM, tolerance: float, max_iter: int) 
 
 
 def _nothing_varies(n: float) -> Converged:
-    """The model of rows that are all the same."""
+    """Return the model of rows that are all the same."""
     parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))])
     return Converged(parameters, math.nan, gaussian_message_length(0, 1, 0, n), 0, converged=True)

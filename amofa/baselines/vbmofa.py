@@ -1,4 +1,4 @@
-"""VBMoFA: a mixture of factor analysers whose size a variational bound on the evidence decides."""
+"""VBMoFA: a mixture of factor analysers, with a size chosen by a variational bound on the evidence."""
 
 from __future__ import annotations
 
@@ -46,40 +46,40 @@ def vbmofa(
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers by the variational method of Ghahramani & Beal [1]_.
 
-    A lower bound on the log evidence decides how many components there are: one gives birth to another as long as that
-    raises the bound. Within a component automatic relevance determination decides how many factors there are: each
-    column of loadings has a prior precision of its own, and columns that the rows do not call for are switched off.
+    A lower bound on the log evidence decides the number of components: components give birth to others as long as that
+    raises the bound. Within a component, automatic relevance determination decides the number of factors: each column
+    of loadings has its own prior precision, and columns that the rows do not need are switched off.
 
     Parameters
     ----------
     X : (n, d) array-like
         Finite real numbers.
     max_factors : int, optional
-        Columns of loadings that each component starts with; d - 1, but at least 1, where not given, and at most d.
+        Number of columns of loadings that each component starts with, at most d. By default d - 1, but at least 1.
     max_components : int, optional
-        Bound of the number of components.
+        Upper bound of the number of components.
     noise : {"shared", "component"}, default "shared"
-        Whether all components have the same uniquenesses, as in [1]_, or each its own. With "shared" a component whose
-        columns have more noise than those of others takes factors to say so.
+        Whether all components have the same uniquenesses, as in [1]_, or each its own. With "shared", a component whose
+        columns have more noise than those of others needs additional factors to express it.
     n_tries : int, default 5
-        So many times in succession every component has to fail to give birth, each time in another direction, before
-        the search ends.
+        The search ends when every component has failed to give birth this many times in succession, each time in
+        another direction.
     noise_floor : float or (d,) array-like, default 1e-4
         Smallest uniqueness, as a share of each column's variance, or a variance for each column, in its own units.
     sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0 is as good as absent.
+        How often each row counts; a row of weight 0 counts as absent.
     tol : float, default 5e-6
-        Sweeps end when the bound rises by less, and a birth must raise it by more, in nats per value of X.
+        Sweeps end when the bound rises by less than this, and a birth must raise it by more; nats per value of X.
     max_iter : int, default 200
-        Most sweeps of one trial.
+        Maximum number of sweeps of one trial.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default 0
-        Draws the directions of births. None: others at each call.
+        Draws the directions of births. None draws other directions at each call.
 
     Returns
     -------
     MixtureOfFactorAnalyzers
-        Posterior means of weights, means and loadings; `n_factors` are the local dimensionalities, the columns that are
-        not switched off. The ``cost`` of a step of its history is minus the bound, in nats.
+        Posterior means of weights, means and loadings; `n_factors` counts the columns that are not switched off. The
+        ``cost`` of a step of the history is minus the bound, in nats.
 
     Raises
     ------
@@ -94,8 +94,8 @@ def vbmofa(
     Notes
     -----
     Columns are standardised first. Priors: Dirichlet(1/K) of the weights, Gamma(1, 1) of each column's precision, and a
-    Gaussian of the means whose mean and variances are fitted, as are the uniquenesses. Beside births, removals of a
-    component are tried when no birth helps. The factors are rotated to the principal axes of E[Lambda' Lambda] in every
+    Gaussian of the means whose mean and variances are fitted, as are the uniquenesses. When no birth helps, removals of
+    components are tried. The factors are rotated to the principal axes of E[Lambda' Lambda] in every
     sweep [2]_, without which automatic relevance determination takes thousands of them. docs/baselines.md has more.
 
     References
@@ -159,7 +159,7 @@ def vbmofa(
 
 
 def point_estimate(posterior: Posterior) -> Parameters:
-    """Posterior means as a mixture, without the columns that are switched off."""
+    """Return the posterior means as a mixture, without the columns that are switched off."""
     weights = posterior.dirichlet / posterior.dirichlet.sum()
     return Parameters.from_components(
         [
@@ -172,12 +172,12 @@ def point_estimate(posterior: Posterior) -> Parameters:
 
 
 def _n_parameters(d: int, n_factors: Sequence[int], shares_noise: bool) -> int:
-    """Free parameters; uniquenesses that are shared count once."""
+    """Return the number of free parameters; shared uniquenesses count once."""
     return n_parameters(d, n_factors) - (d * (len(n_factors) - 1) if shares_noise else 0)
 
 
 def _step(trial: Trial, samples: Samples) -> Step:
-    """A line of the history. The log-likelihood is that of the posterior means."""
+    """Return a step of the history; its log-likelihood is that of the posterior means."""
     parameters = point_estimate(trial.fit.posterior)
     statistics = Statistics(parameters)
     samples.accumulate(Evaluator(parameters), statistics, with_entropy=False)

@@ -1,8 +1,8 @@
 """Pictures of mixtures, of rows under them, and of searches.
 
-Every function takes ``ax``, the matplotlib axes to draw into (a new figure where not given), and returns it. Matplotlib
-is needed, ``python -m pip install 'amofa[plot]'``, but only imported when a picture is made. Component k has the same
-colour in all of them. Of more than 20 000 rows, evenly spaced ones are drawn.
+Every function takes ``ax``, the matplotlib axes to draw into (by default a new figure), and returns it. Matplotlib
+is needed, ``python -m pip install 'amofa[plot]'``, but only imported when a picture is drawn. Component k has the same
+colour in all of them. If there are more than 20 000 rows, an evenly spaced selection is drawn.
 """
 
 from amofa.plot._axes import use_files

@@ -1,4 +1,4 @@
-"""What all pictures share: axes, colours, legends, rows to draw. Matplotlib is imported here alone, when needed."""
+"""Axes, colours, legends and the rows to draw, for all pictures. Only this module imports matplotlib, on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Color = tuple[float, float, float]
 
-# More rows than this make a blot and a large file.
+# More rows than this make a blot, and a large file.
 _MOST_ROWS = 20_000
 # The colours of matplotlib's "tab10"; further ones go around the colour circle by the golden ratio.
 _FIRST_COLORS: tuple[Color, ...] = (
@@ -31,14 +31,14 @@ _FIRST_COLORS: tuple[Color, ...] = (
     (0.09, 0.745, 0.812),
 )
 _GOLDEN_RATIO = 0.618034
-# Entries of a legend in one column, its width in inches, and the most columns.
+# Entries in one column of a legend, the width of the column in inches, and the maximum number of columns.
 _LEGEND_ROWS, _LEGEND_WIDTH, _LEGEND_COLUMNS = 18, 1.5, 4
-# What rows without a label are called, and their colour.
+# Name and colour of rows without a label.
 _NO_LABEL, _NO_LABEL_COLOR = "no label", (0.75, 0.75, 0.75)
 
 
 def pyplot() -> Any:
-    """The module matplotlib.pyplot.
+    """Return the module matplotlib.pyplot.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def pyplot() -> Any:
 
 
 def use_files() -> None:
-    """Make figures for files, not for windows, even where there is a screen.
+    """Draw figures into files, not windows, even if there is a screen.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def use_files() -> None:
 
 
 def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8), n_entries: int = 0) -> Axes:
-    """The axes given, or those of a new figure of so many inches, and wider for many entries of a legend beside them.
+    """Return the given axes, or those of a new figure; its size is in inches, with room for a legend beside the axes.
 
     Raises
     ------
@@ -83,13 +83,13 @@ def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8), n_entri
 
 
 def component_colors(n: int) -> list[Color]:
-    """Colours of so many components, red, green and blue from 0 to 1."""
+    """Return the colours of n components: red, green and blue from 0 to 1."""
     further = range(len(_FIRST_COLORS), n)
     return [*_FIRST_COLORS[:n], *(colorsys.hsv_to_rgb(k * _GOLDEN_RATIO % 1.0, 0.65, 0.8) for k in further)]
 
 
 def darker(color: Color) -> Color:
-    """For lines among points of the same colour."""
+    """Return a darker colour, for lines among points of the same colour."""
     red, green, blue = color
     return 0.6 * red, 0.6 * green, 0.6 * blue
 
@@ -99,9 +99,9 @@ def legend_columns(n_entries: int) -> int:
 
 
 def legend_beside(ax: Axes, groups: Groups | None = None) -> None:
-    """A legend to the right of the axes, where it hides nothing: what has a label there, and groups of rows.
+    """Put a legend to the right of the axes: everything that has a label, and groups of rows.
 
-    Of more entries than there is room for, the last one says how many are left out.
+    If there are more entries than there is room for, the last one says how many are left out.
     """
     handles, texts = ax.get_legend_handles_labels()
     if groups is not None:
@@ -122,18 +122,18 @@ def legend_beside(ax: Axes, groups: Groups | None = None) -> None:
         fontsize="small",
         ncols=legend_columns(len(handles)),
     )
-    # Not given with the handles: matplotlib leaves out those whose labels begin with "_".
+    # Set afterwards: matplotlib leaves out handles whose labels begin with "_".
     for entry, text in zip(legend.get_texts(), texts, strict=True):
         entry.set_text(text)
 
 
 def plain_text(text: str) -> str:
-    """A text as matplotlib shows it as it is: between dollar signs would be a formula."""
+    """Escape a text so that matplotlib shows it literally, not what is between dollar signs as a formula."""
     return text.replace("$", r"\$")
 
 
 def shortened(text: str, length: int) -> str:
-    """The beginning of what `plain_text` has made, in so many characters as they are shown.
+    """Shorten a text from `plain_text` to a number of visible characters.
 
     Examples
     --------
@@ -145,38 +145,38 @@ def shortened(text: str, length: int) -> str:
 
 
 def legend_above(ax: Axes, columns: int) -> None:
-    """A legend over the axes."""
+    """Put a legend above the axes."""
     ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize="small", ncols=columns)
 
 
 def whole_ticks(axis: Axis) -> None:
-    """Ticks at whole numbers alone."""
+    """Put ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def drawn_rows(n: int) -> NDArray[np.intp]:
-    """Positions of rows to draw, all of them or evenly spaced ones."""
+    """Return the positions of the rows to draw: all of them, or evenly spaced ones."""
     return np.arange(n) if n <= _MOST_ROWS else np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp)
 
 
 def dots(n: int) -> dict[str, Any]:
-    """How points are drawn: the smaller, the more there are."""
+    """Return the style of points: the more there are, the smaller."""
     size = float(np.clip(6000.0 / max(n, 1), 2.0, 18.0))
     return {"s": size, "linewidths": 0, "alpha": 0.6, "rasterized": n > 2000}
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows by their labels.
+    """Rows grouped by their labels.
 
     Attributes
     ----------
     numbers : (n,) intp
         The group of each row.
     names : list of str
-        Of the groups: the labels in their order, and last, where there are rows without one, what tells of them.
+        Of the groups: the sorted labels, followed by the name of rows without a label, if there are any.
     colors : list of (red, green, blue)
         Of the groups.
     """
@@ -187,22 +187,22 @@ class Groups:
 
     @property
     def row_colors(self) -> list[Color]:
-        """The colour of each row."""
+        """Return the colour of each row."""
         return [self.colors[number] for number in self.numbers.tolist()]
 
     def among(self, rows: NDArray[np.intp]) -> Groups:
-        """The groups of some rows, each in its colour."""
+        """Return the groups of some rows, with the same colours."""
         kept, numbers = np.unique(self.numbers[rows], return_inverse=True)
         return Groups(numbers, [self.names[k] for k in kept], [self.colors[k] for k in kept])
 
 
 def make_groups(labels: ArrayLike, n: int) -> Groups:
-    """Rows by labels of any kind; None and NaN are no label.
+    """Group rows by labels of any kind; None and NaN mean no label.
 
     Raises
     ------
     ValueError
-        If there is not one for each row.
+        If there is not one label for each row.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def make_groups(labels: ArrayLike, n: int) -> Groups:
     >>> groups.numbers.tolist(), groups.names
     ([1, 2, 0], ['a', 'b', 'no label'])
     """
-    # A list as it is: numpy would make text of numbers, NaN among them, that stand beside text.
+    # Keep lists as they are: numpy would turn numbers and NaN among text into text.
     array = np.asarray(labels) if hasattr(labels, "__array__") else np.array(labels, dtype=object)
     if array.shape != (n,):
         raise ValueError(f"labels has shape {array.shape}, but X has {n} rows; pass one label per row")
@@ -226,17 +226,17 @@ def make_groups(labels: ArrayLike, n: int) -> Groups:
 
 
 def _lacking(labels: Any, array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows have no label."""
+    """Return a mask of the rows without a label."""
     if hasattr(labels, "isna"):
         return np.asarray(labels.isna(), dtype=np.bool_)
-    # NaN and its kind alone differ from themselves.
+    # Only NaN and its like differ from themselves.
     if array.dtype != object:
         return np.asarray(array != array, dtype=np.bool_)
     return np.array([label is None or bool(label != label) for label in array], dtype=np.bool_)
 
 
 def _numbered(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Different labels in their order, or in that of their texts where they have none, and the number of each label."""
+    """Return the sorted distinct labels (sorted as text if they have no order), and the number of each label."""
     if labels.dtype != object:
         kinds, numbers = np.unique(labels, return_inverse=True)
         return kinds.tolist(), numbers

@@ -1,4 +1,4 @@
-"""Where a mixture and its rows are looked at from: two columns, or the plane that tells its components apart best."""
+"""The two directions in which a mixture is drawn: two columns, or the plane that separates its components best."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from amofa._data.dataframes import column_positions
 from amofa._model.base import BaseMixture
 from amofa._typing import FloatArray
 
-# Of more columns the plane is looked for in the span of means and loadings, without (d, d) arrays.
+# With more columns the plane is searched in the span of means and loadings, without (d, d) arrays.
 _WIDE = 1000
 # Share of the largest eigenvalue below which a direction has no variance.
 _RANK_TOLERANCE = 1e-12
-# Where nothing tells the components apart, or one direction all, principal axes make up the plane.
+# If nothing separates the components, or a single direction does, principal axes complete the plane.
 _TIE_BREAK = 1e-6
-# The smallest variance of a component along a direction, as a share of the mixture's: one at its floor is not all.
+# Smallest variance of a component along a direction, as a share of the mixture's, so that one at its floor does not
+# decide everything.
 _NARROWEST = 0.01
-# Directions of each kind that a plane is put together from, and the smallest sine of the angle between two of them.
+# Candidate directions of each kind for a plane, and the smallest sine of the angle between two of them.
 _CANDIDATES, _LEAST_ANGLE = 3, 1e-3
-# Steps up from the best of these planes.
+# Ascent steps from the best of these planes.
 _CLIMB = 50
-# Columns that are named in the label of an axis, and the smallest coefficient of one beside the largest.
+# Number of columns named in the label of an axis, and the smallest coefficient relative to the largest.
 _MOST_TERMS, _LEAST_TERM = 3, 0.25
-# Of a circle around a Gaussian.
+# Points of an ellipse.
 _CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0, 2 * np.pi, 121))])
 
 
@@ -57,12 +58,12 @@ class View:
     covariances: FloatArray
 
     def points(self, rows: NDArray[Any]) -> FloatArray:
-        """Coordinates (n, 2) of rows (n, d)."""
+        """Return the coordinates (n, 2) of rows (n, d)."""
         points: FloatArray = rows[:, self.columns].astype(np.float64) @ self.directions.T
         return points
 
     def ellipse(self, k: int, deviations: float) -> FloatArray:
-        """Points (2, 121) so many standard deviations from the mean of component k."""
+        """Return points (2, 121) a number of standard deviations from the mean of component k."""
         values, vectors = np.linalg.eigh(self.covariances[k])
         axes = vectors * np.sqrt(np.maximum(values, 0.0))
         ellipse: FloatArray = self.means[k][:, None] + deviations * axes @ _CIRCLE
@@ -70,12 +71,12 @@ class View:
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is no mixture.
+    """Raise an error if something is not a mixture.
 
     Raises
     ------
     TypeError
-        Which says where an estimator has its mixture.
+        The message says where an estimator has its mixture.
     """
     if not isinstance(model, BaseMixture):
         remedy = "; pass its model_" if hasattr(model, "model_") else ""
@@ -83,17 +84,17 @@ def check_model(model: Any) -> None:
 
 
 def feature_names(model: BaseMixture) -> tuple[str, ...]:
-    """Names of the columns: the model's, or x0, x1, ..."""
+    """Return the names of the columns: those of the model, or x0, x1, ..."""
     return model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
 
 
 def make_view(model: BaseMixture, columns: Sequence[int | str] | None) -> View:
-    """Two columns by number or name, or where None is given and there are more, the discriminating plane.
+    """Return the view of two columns, by number or name, or by default of the discriminating plane.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no model, or the columns are not two that it has.
+        If it is not a model, or if the columns are not two of its columns.
     """
     check_model(model)
     names = feature_names(model)
@@ -125,7 +126,7 @@ def _view(model: BaseMixture, columns: NDArray[np.intp], directions: FloatArray,
 
 
 def _terms(coefficients: FloatArray, names: Sequence[str]) -> str:
-    """A direction in words: its largest coefficients for columns in units of their standard deviations."""
+    """Describe a direction by its largest coefficients, for columns in units of their standard deviations."""
     shares = coefficients / np.linalg.norm(coefficients)
     order = np.argsort(-np.abs(shares), kind="stable")
     shown = [j for j in order[:_MOST_TERMS] if abs(shares[j]) >= _LEAST_TERM * abs(shares[order[0]])]
@@ -139,7 +140,7 @@ def _terms(coefficients: FloatArray, names: Sequence[str]) -> str:
 
 
 def _deviations(model: BaseMixture) -> FloatArray:
-    """Standard deviations of the columns under the mixture, (d,)."""
+    """Return the standard deviations of the columns under the mixture, (d,)."""
     within = np.stack([(loadings**2).sum(axis=1) for loadings in model.loadings]) + model.uniquenesses
     between = (model.means - model.weights @ model.means) ** 2
     deviations: FloatArray = np.sqrt(model.weights @ (within + between))
@@ -147,7 +148,7 @@ def _deviations(model: BaseMixture) -> FloatArray:
 
 
 def discriminating_directions(model: BaseMixture, scale: FloatArray) -> FloatArray:
-    """Two directions along which the components differ most, in means and in covariances.
+    """Find the two directions in which the components differ most, in means and in covariances.
 
     Parameters
     ----------
@@ -158,17 +159,17 @@ def discriminating_directions(model: BaseMixture, scale: FloatArray) -> FloatArr
     Returns
     -------
     (2, d) float64
-        Of columns in these units. Along each the mixture has the variance 1, and no covariance between them; the means
-        differ most along the first. The largest coefficient of each is positive.
+        For columns in these units. The mixture has variance 1 along each direction, and no covariance between them; the
+        means differ most along the first one. The largest coefficient of each is positive.
 
     Notes
     -----
-    The plane that gains most, in nats, by a Gaussian for each component over one for all, log det(V S V') -
-    sum_k w_k log det(V S_k V'): heteroscedastic discriminant analysis [1]_. It is climbed to from the best pair of the
-    directions in which means or covariances differ most. No component counts as narrower than a tenth of the whole.
-    Leading principal axes where there is nothing to gain. Cost O(K d^2 + d^3) up to 1000 columns; of more, the
-    directions are looked for in the span of the means and loadings over the mean uniquenesses, where shared
-    uniquenesses put them.
+    This is the plane with the largest gain, in nats, of one Gaussian for each component over one for all,
+    log det(V S V') - sum_k w_k log det(V S_k V'): heteroscedastic discriminant analysis [1]_. Ascent starts from the
+    best pair of the directions in which means or covariances differ most. No component counts as narrower than a tenth
+    of the whole. If there is nothing to gain, these are the leading principal axes. The cost is O(K d^2 + d^3) up to
+    1000 columns. With more columns, the directions are searched in the span of the means and loadings, divided by the
+    mean uniquenesses: that is where they lie if uniquenesses are shared.
 
     References
     ----------
@@ -199,13 +200,13 @@ def discriminating_directions(model: BaseMixture, scale: FloatArray) -> FloatArr
 
 
 def _best_plane(weights: FloatArray, covariances: FloatArray, between: FloatArray, principal: FloatArray) -> FloatArray:
-    """The orthonormal rows (2, m) of the plane of largest gain; see `discriminating_directions`."""
+    """Return the orthonormal rows (2, m) of the plane with the largest gain; see `discriminating_directions`."""
     within = np.einsum("k,kij->ij", weights, covariances)
     spread = np.einsum("k,kij->ij", weights, (covariances - within) @ (covariances - within))
     candidates = np.concatenate([_leading(kernel + _TIE_BREAK * principal) for kernel in (between, spread)])
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-        """Minus the gain of the plane of two rows, and its gradient."""
+        """Return minus the gain of the plane of two rows, and its gradient."""
         plane = flat.reshape(2, -1)
         value, slope = -_log_det(plane @ plane.T), -2 * np.linalg.solve(plane @ plane.T, plane)
         for weight, covariance in zip(weights, covariances, strict=True):
@@ -217,7 +218,7 @@ def _best_plane(weights: FloatArray, covariances: FloatArray, between: FloatArra
 
     pairs = [np.linalg.qr(candidates[list(pair)].T) for pair in combinations(range(len(candidates)), 2)]
     starts = [q.T for q, r in pairs if abs(r[1, 1]) > _LEAST_ANGLE]
-    # Rounding makes no difference: of equal planes the first, of leading directions.
+    # Rounding makes no difference: of equal planes, take the first, that of the leading directions.
     start = min(starts, key=lambda plane: round(loss(plane.ravel())[0], 6))
     found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _CLIMB})
     plane: FloatArray = np.linalg.qr(found.x.reshape(2, -1).T)[0].T
@@ -225,7 +226,7 @@ def _best_plane(weights: FloatArray, covariances: FloatArray, between: FloatArra
 
 
 def _leading(kernel: FloatArray) -> FloatArray:
-    """The leading eigenvectors, as rows."""
+    """Return the leading eigenvectors as rows."""
     vectors: FloatArray = np.linalg.eigh(kernel)[1].T[: -_CANDIDATES - 1 : -1]
     return vectors
 
@@ -235,14 +236,14 @@ def _log_det(matrix: FloatArray) -> float:
 
 
 def _restricted(basis: FloatArray, loadings: FloatArray, noise: FloatArray) -> FloatArray:
-    """Covariance of a component in the coordinates of a basis."""
+    """Return the covariance of a component in the coordinates of a basis."""
     projected = basis @ loadings
     covariance: FloatArray = projected @ projected.T + basis * noise @ basis.T
     return covariance
 
 
 def _span(parts: Sequence[FloatArray], noise: FloatArray) -> FloatArray:
-    """An orthonormal basis, as rows, of columns over the noise, and of two columns of the table, so that it is two."""
+    """Return an orthonormal basis, as rows, of columns over the noise, extended by two columns of the table."""
     columns = np.concatenate([*parts, np.eye(len(noise), 2) * noise[:, None]], axis=1) / noise[:, None]
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
     basis: FloatArray = left[:, values > _RANK_TOLERANCE * values[0]].T

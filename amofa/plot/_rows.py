@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
     from amofa.mixture import MixtureOfFactorAnalyzers
 
-# Standard deviations from the mean that ellipses are drawn at.
+# Ellipses are drawn at these distances from the mean, in standard deviations.
 DEVIATIONS = (1.0, 2.0)
-# Of more rows the ticks on the axis merge into a bar.
+# With more rows the ticks on the axis would merge into a bar.
 _MOST_TICKS = 500
 _BINS = (10, 60)
-# A density is drawn so many standard deviations to each side of a mean, at so many points.
+# A density is drawn to this number of standard deviations on each side of a mean, at this number of points.
 _REACH, _POINTS = 4.0, 121
 
 
 def check_rows(model: MixtureOfFactorAnalyzers, X: ArrayLike) -> NDArray[Any]:
-    """A table (n, d) for a model; cells may be NaN.
+    """Check a table (n, d) for a model; cells may be NaN.
 
     Raises
     ------
     TypeError, ValueError
-        If it does not fit the model.
+        If the table does not match the model.
     """
     check_same_names(column_names(X), model.feature_names)
     return check_incomplete_table(X, n_features=model.n_features)[0]
@@ -59,18 +59,18 @@ def clusters(
     labels: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Rows in the colours of their components, and ellipses 1 and 2 standard deviations from the means.
+    """Draw rows in the colours of their components, and ellipses 1 and 2 standard deviations from the means.
 
     Parameters
     ----------
     model : MixtureOfFactorAnalyzers
     X : (n, d) array-like, optional
-        Without rows, the ellipses alone. Missing cells, NaN, are taken to be at their conditional means.
+        Without rows, only the ellipses are drawn. Missing cells, NaN, are replaced by their conditional means.
     columns : two of int or str, optional
-        Columns to look at. Without them the only two, or of more the plane in which the components differ most, see
-        `amofa.plot._plane.discriminating_directions`.
+        Columns to show. By default, the plane in which the components differ most, if there are more than two columns;
+        see `amofa.plot._plane.discriminating_directions`.
     labels : (n,) array-like, optional
-        Rows are coloured by these instead, grey where the label is None or NaN, and the ellipses are black.
+        Colour the rows by these labels instead, grey if the label is None or NaN, and the ellipses black.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -80,7 +80,7 @@ def clusters(
     Raises
     ------
     TypeError, ValueError
-        If X does not fit the model, or there are no such columns.
+        If X does not match the model, or there are no such columns.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def clusters(
         rows = drawn_rows(len(table))
         drawn = table[rows]
         whole = _whole(model, drawn)
-        # In the order of the rows, so that no colour lies over all others.
+        # In the order of the rows, so that no colour covers all others.
         own = [colors[k] for k in model.predict(drawn)] if groups is None else groups.row_colors
         x, y = view.points(whole).T
         ax.scatter(x, y, c=own, **dots(len(rows)))
@@ -115,7 +115,7 @@ def clusters(
 
 
 def _whole(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:
-    """Rows with their missing cells filled in."""
+    """Return the rows with their missing cells filled in."""
     return model.impute(rows) if np.isnan(rows).any() else rows
 
 
@@ -146,14 +146,14 @@ def uncertainty(
     columns: Sequence[int | str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Rows in colours that say how uncertain their component is: one minus the largest responsibility.
+    """Draw rows in colours that show how uncertain their component is: one minus the largest responsibility.
 
     Parameters
     ----------
     model : MixtureOfFactorAnalyzers
     X : (n, d) array-like
     columns : two of int or str, optional
-        As of `clusters`.
+        As in `clusters`.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -163,7 +163,7 @@ def uncertainty(
     Raises
     ------
     TypeError, ValueError
-        If X does not fit the model, or there are no such columns.
+        If X does not match the model, or there are no such columns.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def uncertainty(
     table = check_rows(model, X)
     rows = table[drawn_rows(len(table))]
     doubt = 1.0 - model.predict_proba(rows).max(axis=1)
-    # The doubtful ones on top.
+    # Uncertain rows on top.
     order = np.argsort(doubt, kind="stable")
     ax = axes_for(ax)
     for k in range(model.n_components):
@@ -201,13 +201,13 @@ def density(
     column: int | str = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """The density of one column, that of each component times its weight, and a histogram of rows.
+    """Draw the density of one column, that of each component times its weight, and a histogram of the rows.
 
     Parameters
     ----------
     model : MixtureOfFactorAnalyzers
     X : (n, d) array-like, optional
-        Without rows, the densities alone. Of up to 500 rows each has a tick on the axis.
+        Without rows, only the densities are drawn. Up to 500 rows have a tick each on the axis.
     column : int or str, default 0
     ax : matplotlib.axes.Axes, optional
 
@@ -218,7 +218,7 @@ def density(
     Raises
     ------
     TypeError, ValueError
-        If X does not fit the model, or there is no such column, or no value in it.
+        If X does not match the model, if there is no such column, or if it has no value.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def density(
 
 
 def _present(values: NDArray[Any], j: int) -> FloatArray:
-    """Values of column j that are not missing."""
+    """Return the values of column j that are not missing."""
     present: FloatArray = values[~np.isnan(values)].astype(np.float64)
     if not len(present):
         raise ValueError(f"X has no value in column {j}, all are missing; leave out X, or choose another column")
@@ -261,7 +261,7 @@ def _draw_histogram(ax: Axes, values: FloatArray, color: Any = "0.85") -> None:
     bins = int(np.clip(2 * np.sqrt(len(values)), *_BINS))
     ax.hist(values, bins=bins, density=True, color=color, edgecolor="white", linewidth=0.5)
     if len(values) <= _MOST_TICKS:
-        # Heights are shares of the axes'.
+        # Heights are shares of the height of the axes.
         ax.plot(values, np.full(len(values), 0.015), "|", color="0.3", transform=ax.get_xaxis_transform())
 
 
@@ -274,19 +274,19 @@ def factor_scores(
     labels: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Factor scores of the rows of one component, with circles 1 and 2 standard deviations from the mean.
+    """Draw the factor scores of the rows of one component, with circles 1 and 2 standard deviations from the mean.
 
     Parameters
     ----------
     model : MixtureOfFactorAnalyzers
     X : (n, d) array-like
     component : int, optional
-        The first with two factors, or with one, where not given.
+        By default the first with two factors, or else with one.
     factors : two of int, optional
-        Which ones, the first two where not given. A component with one factor gets a histogram of its scores, beside
-        the standard normal density, and takes neither these nor labels.
+        Factors to show, by default the first two. A component with one factor gets a histogram of its scores, with
+        the standard normal density, and takes neither factors nor labels.
     labels : (n,) array-like, optional
-        Rows are coloured by these, grey where the label is None or NaN.
+        Colour the rows by these labels, grey if the label is None or NaN.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -296,7 +296,7 @@ def factor_scores(
     Raises
     ------
     TypeError, ValueError
-        If X does not fit the model, or there are no such factors.
+        If X does not match the model, or there are no such factors.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def factor_scores(
 
 
 def _check_factors(factors: Any, p: int) -> tuple[int, int]:
-    """Two of p factors."""
+    """Check that two of p factors are given."""
     if isinstance(factors, str) or not isinstance(factors, Iterable):
         raise TypeError(f"factors must be two numbers of factors, got {factors!r}")
     numbers = [check_whole_number("factors", factor, at_least=0, at_most=p - 1) for factor in factors]
@@ -360,7 +360,7 @@ def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color) -> None:
 
 
 def _draw_scores_of_two(ax: Axes, scores: FloatArray, colors: Sequence[Color]) -> None:
-    # In the order of the rows, so that no colour lies over all others.
+    # In the order of the rows, so that no colour covers all others.
     ax.scatter(*scores.T, color=colors, **dots(len(scores)))
     angles = np.linspace(0, 2 * np.pi, _POINTS)
     for deviations in DEVIATIONS:
@@ -371,7 +371,7 @@ def _draw_scores_of_two(ax: Axes, scores: FloatArray, colors: Sequence[Color]) -
 
 
 def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """Responsibilities of all rows as one bar each, by component and falling responsibility.
+    """Draw the responsibilities of each row as a bar, sorted by component and decreasing responsibility.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     Raises
     ------
     TypeError, ValueError
-        If X does not fit the model.
+        If X does not match the model.
 
     Examples
     --------

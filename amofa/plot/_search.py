@@ -1,4 +1,4 @@
-"""Pictures of a search: what every model cost, and how many components it had."""
+"""Pictures of a search: the cost and the number of components of every model."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ Kind = TypeVar("Kind", bound=Step)
 
 _MARKERS = {"start": "o", "split": "^", "factor": "s", "merge": "v", "remove": "X", "refine": "D", "share": "P"}
 _ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
-# Characters of a label that there is room for in a panel.
+# Number of characters of a label in a panel.
 _LABEL_LENGTH = 22
-# How steps with their models are had.
+# How to get steps with their models, for error messages.
 _COLLECT = "collect them with amofa.fit(X, callback=steps.append)"
-# Panels beside each other, and the size of one in inches.
+# Number of panels side by side, and the size of one in inches.
 _PANELS, _PANEL_SIZE = 4, (3.2, 2.7)
 
 
 def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | None = None) -> Axes:
-    """The search step by step: what each model cost, accepted or rejected, and the number of components.
+    """Draw the search step by step: the cost of each model, accepted or rejected, and its number of components.
 
     Parameters
     ----------
     search : MixtureOfFactorAnalyzers or sequence of Step
-        A fitted model, or the steps that a callback was given.
+        A fitted model, or the steps that a callback received.
     ax : matplotlib.axes.Axes, optional
-        For the cost; the number of components gets an axis to the right.
+        For the cost; the number of components gets an axis on the right.
 
     Returns
     -------
@@ -68,19 +68,19 @@ def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | N
     numbers.set_ylabel("components (grey)")
     numbers.set_ylim(0, max(step.n_components for step in steps) + 1)
     whole_ticks(numbers.yaxis)
-    # The costs over the grey line.
+    # Costs on top of the grey line.
     ax.set_zorder(numbers.get_zorder() + 1)
     ax.patch.set_visible(False)
     return ax
 
 
 def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | None = None) -> Axes:
-    """The paper's message length of every model of the search, whatever the criterion was.
+    """Draw the message length of the paper for every model of the search, whatever the criterion was.
 
     Parameters
     ----------
     search : MixtureOfFactorAnalyzers or sequence of Step
-        A fitted model, or the steps that a callback was given.
+        A fitted model, or the steps that a callback received.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -117,7 +117,7 @@ def _steps(search: MixtureOfFactorAnalyzers | Sequence[Step]) -> tuple[Step, ...
 
 
 def _check_steps(name: str, steps: Any, kind: type[Kind], wanted: str) -> tuple[Kind, ...]:
-    """Steps of one kind."""
+    """Check that steps are of one kind."""
     entries = tuple(steps) if isinstance(steps, Iterable) else (steps,)
     strange = [type(entry).__name__ for entry in entries if not isinstance(entry, kind)]
     if strange or not isinstance(steps, Iterable):
@@ -126,7 +126,7 @@ def _check_steps(name: str, steps: Any, kind: type[Kind], wanted: str) -> tuple[
 
 
 def _draw_steps(ax: Axes, steps: Sequence[Step], values: NDArray[np.float64]) -> None:
-    """A line through what was accepted, a marker for every step, and a ring around the lowest accepted value."""
+    """Draw a line through accepted steps, a marker for every step, and a ring around the lowest accepted value."""
     taken = np.array([step.accepted for step in steps])
     positions = np.arange(len(steps))
     ax.plot(positions[taken], values[taken], color=_ACCEPTED, linewidth=1.2)
@@ -151,28 +151,28 @@ def snapshots(
     columns: Sequence[int | str] | None = None,
     ax: Sequence[Axes] | None = None,
 ) -> NDArray[Any]:
-    """The models that the search went on from, one panel for each, as in the paper's figure of an evolution.
+    """Draw the models that the search continued from, one panel for each, as in the figure of the paper.
 
     Parameters
     ----------
     steps : sequence of LiveStep
-        What the callback of ``amofa.fit`` was given, for instance ``steps.append`` of a list.
+        What the callback of ``amofa.fit`` received; the callback can be ``steps.append`` of a list.
     X : (n, d) array-like
         The rows.
     columns : two of int or str, optional
-        As of `clusters`; without them every panel of more than two columns has a plane of its own.
+        As in `clusters`; by default every panel has its own plane, if there are more than two columns.
     ax : sequence of matplotlib.axes.Axes, optional
-        At least one for each step that was accepted.
+        At least one for each accepted step.
 
     Returns
     -------
     (m,) ndarray of matplotlib.axes.Axes
-        Each with the step's action and cost as its title; that of the lowest cost is bold.
+        Titled with the action and the cost of the step; the lowest cost is bold.
 
     Raises
     ------
     TypeError, ValueError
-        If there are no steps with models, or too few axes.
+        If there are no steps with models, or not enough axes.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def snapshots(
 
 
 def _shorten_labels(panel: Axes, *, of_directions: bool) -> None:
-    """Of a direction its number alone, of a long name its beginning: panels are small, and stand side by side."""
+    """Shorten the labels of a small panel: a direction to its number, a long name to its beginning."""
     for i, axis in enumerate((panel.xaxis, panel.yaxis)):
         text = f"direction {i + 1}" if of_directions else shortened(axis.label.get_text(), _LABEL_LENGTH)
         axis.set_label_text(text, fontsize="small")

@@ -1,4 +1,4 @@
-"""Pictures of a mixture without rows: its loadings; and the choice of a picture that suits."""
+"""Pictures of a mixture without rows, and the choice of a default picture."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
     from amofa.mixture import MixtureOfFactorAnalyzers
 
-# Inches that a row or column of a heat map takes, and the smallest and largest figure.
+# Size of a cell of a heat map, and the smallest and largest figure, in inches.
 _CELL, _LEAST, _MOST = 0.24, (4.5, 3.6), (14.0, 12.0)
-# Names of so many columns and factors can be read, one beside the other.
+# Up to this number of columns and factors, every name is shown.
 _MOST_NAMES, _MOST_NUMBERS = 50, 40
 
 
 def loadings(
     model: MixtureOfFactorAnalyzers, *, component: int | None = None, scaled: bool = True, ax: Axes | None = None
 ) -> Axes:
-    """A heat map of loadings: columns of the table downwards, the factors of each component side by side.
+    """Draw a heat map of loadings: one row for each column of the table, the factors of the components side by side.
 
     Parameters
     ----------
     model : MixtureOfFactorAnalyzers
     component : int, optional
-        This one alone; all that have factors where not given.
+        Only this one; by default all that have factors.
     scaled : bool, default True
-        Divide by each column's standard deviation within the component: correlations of columns and factors. Otherwise
-        in the columns' own units.
+        Divide by each column's standard deviation within the component, which gives correlations of columns and
+        factors. Otherwise loadings are in the columns' own units.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -49,7 +49,7 @@ def loadings(
     Raises
     ------
     TypeError, ValueError
-        If there is no such component, or no factor.
+        If there is no such component, or it has no factors.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def loadings(
 
 
 def _heat(model: MixtureOfFactorAnalyzers, k: int, scaled: bool) -> FloatArray:
-    """Loadings (d, p_k) of component k in the units that they are shown in."""
+    """Return the loadings (d, p_k) of component k in the units of the picture."""
     values = model.loadings[k]
     if not scaled:
         return values
@@ -95,7 +95,7 @@ def _name_columns(ax: Axes, names: list[str]) -> None:
 
 
 def _name_factors(ax: Axes, components: list[int], n_factors: list[int]) -> None:
-    """Numbers of the factors below; above, of the components, with lines between them."""
+    """Number the factors below and the components above, with lines between components."""
     ends = np.cumsum(n_factors)
     numbers = [str(q) for p in n_factors for q in range(p)]
     step = -(-len(numbers) // _MOST_NUMBERS)
@@ -110,17 +110,16 @@ def _name_factors(ax: Axes, components: list[int], n_factors: list[int]) -> None
 
 
 def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **options: Any) -> Axes:
-    """A picture that suits: what `MixtureOfFactorAnalyzers.plot` draws.
+    """Draw the default picture of `MixtureOfFactorAnalyzers.plot`.
 
     Parameters
     ----------
     model : MixtureOfFactorAnalyzers
     X : (n, d) array-like, optional
-        With rows: their `density` where there is one column, their `clusters` otherwise. Without: the `loadings`, or
-        where there are no factors the `evolution` of the search, or for a model made from arrays, `clusters` or
-        `density` without rows.
+        With rows: `density` if there is one column, `clusters` otherwise. Without rows: `loadings`, or `evolution` if
+        there are no factors, or `clusters` or `density` without rows if the model was made from arrays.
     **options
-        For the function that draws.
+        Passed to the function that draws.
 
     Returns
     -------
@@ -151,7 +150,7 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
 
 
 def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..., Axes]:
-    """The function that `sensible` draws with.
+    """Return the function that `sensible` draws with.
 
     Examples
     --------
