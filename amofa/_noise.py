@@ -1,4 +1,4 @@
-"""How the uniquenesses of a mixture are tied: the one place that knows."""
+"""Noise: how the uniquenesses of a mixture are tied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Noise(StrEnum):
 
     @property
     def code(self) -> int:
-        """The compiled core's number for it."""
+        """Number of the family in the compiled core."""
         return tuple(Noise).index(self)
 
     @property

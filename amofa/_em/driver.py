@@ -1,4 +1,4 @@
-"""The loop of EM: E-step, a look at whether to stop, M-step."""
+"""The loop of EM: E-step, stopping rule, M-step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tell = Callable[[int, tuple[int, ...], float, float], None]
 
 
 class Decision(Enum):
-    """What a stopping rule says after an E-step."""
+    """The decision of a stopping rule after an E-step."""
 
     GO_ON = auto()
     # Choose the numbers of factors anew in the M-step.
@@ -34,7 +34,7 @@ class Iterate(Protocol):
 
     @property
     def log_likelihood(self) -> float:
-        """Of the parameters of the last E-step, nats."""
+        """Log-likelihood of the parameters of the last E-step, nats."""
 
     def expect(self) -> float:
         """Run the E-step and return what EM lowers, nats."""

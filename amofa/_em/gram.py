@@ -1,4 +1,4 @@
-"""Wide tables: factor analysers from the rows themselves, through their small Gram matrix; no (d, d) array."""
+"""Factor analysis of wide tables from the rows themselves, by their small Gram matrix; no (d, d) array."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Panel:
 
 
 def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[FloatArray, list[Panel]]:
-    """Means of the components, (K, d), and their second moments about them.
+    """Return the means of the components, (K, d), and their second moments about them.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def solve_panels(
     max_steps: int,
     tol: float,
 ) -> PanelFit:
-    """Uniquenesses, shared by all panels, and loadings that lower the cost, from the uniquenesses given."""
+    """Find uniquenesses, shared by all panels, and loadings that lower the cost, from the uniquenesses given."""
     d, K = len(uniquenesses), len(panels)
     lengths = [len(panel.rows) for panel in panels]
     offsets = np.concatenate([[0], np.cumsum(n_factors)]).astype(np.intp)

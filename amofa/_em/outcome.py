@@ -1,4 +1,4 @@
-"""What a run of EM ended with."""
+"""The outcome of a run of EM."""
 
 from __future__ import annotations
 

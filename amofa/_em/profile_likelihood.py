@@ -1,4 +1,4 @@
-"""EM in which only the labels are missing: each factor analyser is at its maximum for its rows' second moments."""
+"""EM on the profile likelihood: only labels are missing, each factor analyser is at its maximum for its rows."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _gain_left(gain: float, earlier: float) -> float:
 
 
 class ProfileIterate(ABC):
-    """What iterates have in common, whatever second moments are made of."""
+    """A mixture with the moments of its rows, whatever second moments are made of."""
 
     ends_with_m_step = True
     samples: Samples
@@ -211,7 +211,7 @@ class ProfileIterate(ABC):
 
     @property
     def log_likelihood(self) -> float:
-        """Of the parameters of the last E-step, in the units of the table, nats."""
+        """Log-likelihood of the parameters of the last E-step, in the units of the table, nats."""
         return self.scaled_log_likelihood + self.samples.log_jacobian
 
     def price(self) -> float:
@@ -330,7 +330,7 @@ class CovarianceIterate(ProfileIterate):
 
 
 class RowsIterate(ProfileIterate):
-    """The same for tables with fewer rows than columns, from the rows themselves; no (d, d) array."""
+    """A mixture for tables with fewer rows than columns: second moments are the rows themselves, no (d, d) array."""
 
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem) -> None:
         self.samples, self.parameters, self.problem = samples, parameters, problem

@@ -36,23 +36,23 @@ class Constraints:
 
     @property
     def first_factors(self) -> int:
-        """Factors with which components are made."""
+        """Number of factors with which components are made."""
         if self.n_factors is None:
             return 1 if self.max_factors is None else min(1, self.max_factors)
         return self.n_factors if isinstance(self.n_factors, int) else min(self.n_factors)
 
     @property
     def most_factors(self) -> int | None:
-        """Factors that components may have at most while there is a search; None where there is no bound."""
+        """Most factors of a component during the search; None where there is no bound."""
         return self.max_factors if self.n_factors is None else self.first_factors
 
     @property
     def most_components(self) -> int | None:
-        """The number of components that may not be exceeded; None where there is no bound."""
+        """Most components; None where there is no bound."""
         return self.max_components if self.n_components is None else self.n_components
 
     def met_by(self, parameters: Parameters) -> bool:
-        """Whether the given numbers of components and factors are reached, and the bounds kept."""
+        """Return whether a mixture has the given numbers of components and factors and keeps the bounds."""
         K, given = parameters.n_components, self.n_factors
         wanted = (given,) * K if isinstance(given, int) else given
         fixed = self.n_components in (None, K) and wanted in (None, parameters.n_factors)

@@ -1,4 +1,4 @@
-"""Where a search starts when the caller says: a model, or labels of rows, brought into the search's coordinates."""
+"""Starts that the caller gives: a model, or labels of rows, in the coordinates of the search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 
 # The label of rows without one.
 UNLABELLED = -1
-# The variance of a group counts as if so many rows with the variance of all were in it, where there is no prior: a
+# Where there is no prior, the variance of a group is taken as if it had this many more rows, of the variance of all: a
 # group of one or two rows would have none of its own.
 _EXTRA_ROWS = 1.0
 
@@ -48,7 +48,7 @@ class LabelledRows:
     labels: NDArray[np.intp]
 
     def groups(self, coordinates: Coordinates) -> Iterator[Samples]:
-        """The rows of each label, in coordinates of a search."""
+        """Yield the rows of each label, in the coordinates of a search."""
         for label in range(self.labels.max() + 1):
             rows = np.flatnonzero(self.labels == label)
             weights = None if self.weights is None else self.weights[rows]
@@ -114,7 +114,7 @@ def _check_labels(init: ArrayLike, n: int) -> NDArray[Any]:
 def parameters_of_model(
     model: MixtureOfFactorAnalyzers, coordinates: Coordinates, floor: FloatArray, most_factors: int | None
 ) -> Parameters:
-    """A model in the coordinates of a search, without components of weight 0.
+    """Express a model in the coordinates of a search, without components of weight 0.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def parameters_of_model(
 
 
 def _with_most_factors(component: Component, most: int) -> Component:
-    """The same variances with so many factors at most, those that stand out most from the noise."""
+    """Keep the factors that stand out most from the noise, at most this many; the others become noise."""
     loadings, noise = component.loadings, component.uniquenesses
     if len(loadings) <= most:
         return component
@@ -160,7 +160,7 @@ def _with_most_factors(component: Component, most: int) -> Component:
 
 
 def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bool) -> Parameters:
-    """A component for each group, at its maximum for the group's rows and the prior; factors chosen.
+    """Make a component of each group, at its maximum for the rows of the group and the prior; choose its factors.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bo
 
 
 def moments_of_groups(groups: Iterable[Samples], n_factors: int, floor: FloatArray) -> Parameters:
-    """A component for each group, as the paper's search starts from one of all rows."""
+    """Make a component of each group, in the way in which the paper's search makes one of all rows."""
     components = []
     for group in groups:
         first, count = first_mixture(group, n_factors, floor).component(0), group.total_weight

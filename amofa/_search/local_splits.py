@@ -1,4 +1,4 @@
-"""The best way to split a component in two, on its own rows: starts, raced in rounds of EM."""
+"""Local splits: the best way to part a component in two, found on its own rows by EM from several starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of components that may be one: what a merge would cost at least, without a pass of EM."""
+"""Candidates for a merge, with a bound of what it costs that needs no pass of EM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from amofa._typing import FloatArray
 
 @dataclass(frozen=True)
 class MergedPair:
-    """Two components made one.
+    """A pair of components as one.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def _merged(
 
 
 def component_cost(count: float, spread: Spread, component: Component, problem: Problem) -> float:
-    """The terms of the criterion that are a component's own: its rows, its price and its uniquenesses' prior."""
+    """Return the terms of the criterion that are a component's own: likelihood of its rows, price and prior, nats."""
     loadings, noise = component.loadings, component.uniquenesses
     scaled = loadings / noise
     factor = np.linalg.cholesky(np.eye(len(loadings)) + scaled @ loadings.T)

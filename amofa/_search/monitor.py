@@ -1,4 +1,4 @@
-"""What sees every model of a search: the record, the caller's functions, and what ends a search before its time."""
+"""The monitor of a search: history, best model, callbacks, progress, time limit."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _logger = logging.getLogger("amofa")
 
 
 class SearchStopped(Exception):  # noqa: N818 - not an error
-    """A function of the caller has seen enough."""
+    """A callback has asked for the end of the search."""
 
 
 class OutOfTime(Exception):  # noqa: N818 - not an error
-    """A search has had its time."""
+    """The time limit of a search is over."""
 
 
 class FitInterrupted(KeyboardInterrupt):
@@ -141,7 +141,7 @@ class Monitor:
 
     @property
     def tell(self) -> Tell | None:
-        """To be called after each E-step of EM on all rows, if anybody wants to know."""
+        """The function that EM on all rows calls after each E-step; None where nobody listens."""
         return None if self.on_iteration is None else self._tell
 
     def _tell(self, n_iter: int, n_factors: tuple[int, ...], log_likelihood: float, cost: float) -> None:

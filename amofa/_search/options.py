@@ -116,12 +116,12 @@ class FitOptions:
 
     @property
     def is_paper(self) -> bool:
-        """Whether the search is the paper's."""
+        """Whether this is the paper's search."""
         return self.search == "paper"
 
     @property
     def constraints(self) -> Constraints:
-        """What the search must keep or not exceed; of options that are checked."""
+        """The constraints of the search; of options that are checked."""
         n_factors: Any = self.n_factors
         return Constraints(self.n_components, n_factors, self.max_components, self.max_factors)
 
@@ -130,7 +130,7 @@ class FitOptions:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata["decides"]}
 
     def checked(self, n_features: int) -> FitOptions:
-        """Check the options for a table of so many columns, all but `init`, and fill in defaults of the search.
+        """Check the options, all but `init`, for a table of `n_features` columns, and fill in defaults of the search.
 
         Raises
         ------

@@ -200,7 +200,7 @@ class PaperSearch:
         return None if best is None else replace(best, n_iter=n_iter)
 
     def _split(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Proposal | None:
-        """Component k, with its rows, as two, after EM on all rows; None where they do not hold."""
+        """Split component k on its rows and run EM on all rows; None where the children do not hold."""
         children = split_component(self.samples.subset(rows), self.current.parameters, k, covariance, self.settings)
         if children is None:
             return None
@@ -235,7 +235,7 @@ class PaperSearch:
         return Proposal("factor", k, fit, fit.n_iter)
 
     def splittable(self, moments: Shapes, labels: NDArray[np.intp]) -> list[bool]:
-        """Components that vary beyond the noise floor and, where annihilation is on, have support for two children."""
+        """Return which components vary beyond the noise floor and, with annihilation, have support for two children."""
         K = self.current.parameters.n_components
         varies = np.array([(variances(c) > self.settings.floor).any() for c in moments.covariances])
         counts = np.maximum(np.bincount(labels, minlength=K), np.bincount(labels, self.samples.weights, minlength=K))
@@ -246,7 +246,7 @@ class PaperSearch:
         return [bool(wide) and margin > 0 for wide, margin in zip(spread, margins, strict=True)]
 
     def extensible(self) -> list[bool]:
-        """Components with support for one more factor, and room for it. A single component needs no support."""
+        """Return which components have support for one more factor, and room. A single component needs no support."""
         parameters = self.current.parameters
         limit = self.constraints.max_factors
         most = min(MOST_FACTORS_SHARE * self.samples.n_features, np.inf if limit is None else limit)
@@ -257,7 +257,7 @@ class PaperSearch:
         return [space and (len(room) == 1 or margin > 0) for space, margin in zip(room, margins, strict=True)]
 
     def margins(self, *, children: int, more_factors: int) -> list[float]:
-        """By how much each soft count exceeds what so many components with so many more factors would need."""
+        """Return by how much each soft count exceeds the support that its children with more factors would need."""
         parameters, n = self.current.parameters, self.samples.total_weight
         n_factors = [p + more_factors for p in parameters.n_factors]
         needed = self.settings.criterion(self.samples.n_features, n_factors, n).min_soft_counts
@@ -303,5 +303,5 @@ class PaperSearch:
 
 
 def ranked(measure: FloatArray, eligible: list[bool]) -> list[int]:
-    """The eligible components, those of largest measure first."""
+    """Return the eligible components, those of largest measure first."""
     return [k for k in np.argsort(-measure, kind="stable").tolist() if eligible[k]]

@@ -1,4 +1,4 @@
-"""Proposals of a changed mixture: the first model, a split, one more factor, one component less."""
+"""Moves that change a mixture: the first model, a split, one more factor, components merged or removed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Shapes:
 
 
 def shapes(samples: Samples, parameters: Parameters) -> Shapes:
-    """Of all components under their responsibilities; of a wide table without any (d, d) array."""
+    """Return the moments of all components under their responsibilities; of wide tables without (d, d) arrays."""
     if samples.n_rows < samples.n_features:
         return Shapes(*means_and_panels(samples, samples.responsibilities(parameters)))
     moments = samples.moments(parameters)
@@ -50,7 +50,7 @@ def shapes(samples: Samples, parameters: Parameters) -> Shapes:
 
 
 def variances(shape: Shape) -> FloatArray:
-    """The diagonal, (d,)."""
+    """Return the diagonal, (d,)."""
     return shape.variances if isinstance(shape, Panel) else np.diagonal(shape)
 
 
@@ -59,7 +59,7 @@ def _axes(shape: Shape) -> tuple[FloatArray, FloatArray]:
 
 
 def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parameters:
-    """One component: the mean, the leading principal axes as loadings, and the columns' variances as uniquenesses."""
+    """Make one component: mean, leading principal axes as loadings, variances of the columns as uniquenesses."""
     plain = Component(1.0, np.zeros(samples.n_features), np.zeros((0, samples.n_features)), np.ones(samples.n_features))
     moments = shapes(samples, Parameters.from_components([plain]))
     values, vectors = _axes(moments.covariances[0])
@@ -110,7 +110,7 @@ def split_component(
 
 
 def _split_starts(local: Samples, parent: Component, covariance: Shape) -> Iterator[Parameters]:
-    """Two children at mu +- sum_j s_j sqrt(lambda_j) v_j, for the relative signs s of the leading axes.
+    """Yield two children at mu +- sum_j s_j sqrt(lambda_j) v_j, for the relative signs s of the leading axes.
 
     The paper has the sum of all eigenvectors; the sign of each is arbitrary, and decides what comes of the split.
     """
@@ -128,7 +128,7 @@ def _split_starts(local: Samples, parent: Component, covariance: Shape) -> Itera
 
 
 def _toward_heavier_tail(local: Samples, mean: FloatArray, axes: FloatArray) -> FloatArray:
-    """Axes with their signs set so that the rows' third moment along each is not negative."""
+    """Set the signs of axes so that the third moment of the rows along each is not negative."""
     third = np.zeros(len(axes))
     for x, w in local.chunks():
         cubes = (axes @ (x - mean[:, None])) ** 3
@@ -153,7 +153,7 @@ def with_tied_noise(parameters: Parameters, noise: Noise) -> Parameters:
 
 
 def merge_coincident(parameters: Parameters) -> Parameters:
-    """Components that are the same within rounding become one; the mixture itself where all differ."""
+    """Merge components that are the same within rounding; return the mixture itself where all differ."""
     kept: list[Component] = []
     for component in parameters.components():
         twin = next((i for i, other in enumerate(kept) if _coincide(component, other)), None)
@@ -165,7 +165,7 @@ def merge_coincident(parameters: Parameters) -> Parameters:
 
 
 def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
-    """The mixture without components of hardly a row, and with one of those that coincide; itself if all do and differ.
+    """Remove components of hardly a row and merge those that coincide; return the mixture itself where there are none.
 
     The heaviest component stays.
     """
@@ -176,7 +176,7 @@ def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
 
 
 def _coincide(a: Component, b: Component) -> bool:
-    """Same mean and covariance, in standardised columns: far closer than the noise lets groups be told apart."""
+    """Return whether mean and covariance are the same, far closer than the noise lets groups be told apart."""
     noise = np.sqrt(np.minimum(a.uniquenesses, b.uniquenesses))
     if not (np.abs(a.mean - b.mean) <= 1e-6 + _SAME_PLACE * noise).all():
         return False
@@ -199,7 +199,7 @@ def _covariance_strip(component: Component, columns: slice) -> FloatArray:
 
 
 def covariance_misfit(parameters: Parameters, moments: Moments | Shapes) -> FloatArray:
-    """Sum of squared off-diagonal differences between modelled and sample covariance, (K,)."""
+    """Return the sum of squared off-diagonal differences between modelled and sample covariance, (K,)."""
     return np.array(
         [_misfit(parameters.component_loadings(k), moments.covariances[k]) for k in range(parameters.n_components)]
     )
@@ -234,7 +234,7 @@ def add_factor(parameters: Parameters, k: int, covariance: Shape, floor: FloatAr
 
 
 def _residual_axis(component: Component, covariance: Shape) -> FloatArray:
-    """The principal axis of the residuals, as long as their standard deviation along it."""
+    """Return the principal axis of the residuals, as long as their standard deviation along it."""
     score_map = _score_map(component)
     if isinstance(covariance, Panel):
         rows = covariance.rows
@@ -249,7 +249,7 @@ def _residual_axis(component: Component, covariance: Shape) -> FloatArray:
 
 
 def _score_map(component: Component) -> FloatArray:
-    """The matrix beta (p, d) of E[z | x] = beta (x - mu)."""
+    """Return the matrix beta (p, d) of E[z | x] = beta (x - mu)."""
     scaled = component.loadings / component.uniquenesses
     capacitance = np.eye(len(scaled)) + scaled @ component.loadings.T
     return np.asarray(np.linalg.solve(capacitance, scaled), dtype=np.float64)

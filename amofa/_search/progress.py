@@ -1,4 +1,4 @@
-"""A live line about a search, on a terminal. It is drawn by rich, which is imported when a line is asked for."""
+"""A line on a terminal that shows how far a search is; rich draws it, and is imported only then."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 def can_be_shown() -> bool:
-    """Whether rich is installed."""
+    """Return whether rich is installed."""
     return importlib.util.find_spec("rich") is not None
 
 
 @contextmanager
 def _line(wanted: bool, first: str) -> Iterator[Callable[[str], None] | None]:
-    """A line on standard error, to be changed by a call; None where none is wanted, or there is no terminal."""
+    """Show a line on standard error; yield a function that changes it, or None without a line or a terminal."""
     if not wanted:
         yield None
         return
@@ -107,7 +107,7 @@ def progress_of_fits(wanted: bool) -> Iterator[Map]:
 
 
 class _Search:
-    """What is said after each step, in so few words that a terminal of 80 columns has room for it and the time."""
+    """The text after each step, short enough for it and the time to fit a terminal of 80 columns."""
 
     def __init__(self) -> None:
         self.n_steps = 0

@@ -1,4 +1,4 @@
-"""Where local fits of a split start: the rows of a component in two parts, on either side of a plane or a shell."""
+"""Starts of local splits: the rows of a component in two parts, on either side of a plane or a shell."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MOST_AXES = 64
 # Axes of a smaller share of the largest variance are none: with fewer rows than columns, or columns that depend on
 # others, rounding alone says where they point.
 _LEAST_AXIS = 1e-12
-# Planes at right angles to so many leading axes, and to the last, through the mean.
+# Planes through the mean, at right angles to this many leading axes and to the last.
 _LEADING_AXES = 3
-# A part has at least so many rows: between whole numbers, so that no rounding decides.
+# A part has at least this many rows: between whole numbers, so that no rounding decides.
 _LEAST_PART = 2.5
 # Distances that differ by less, relatively, are the same: in a table with fewer rows than columns all are.
 _SAME_DISTANCE = 1e-9
@@ -43,7 +43,7 @@ class Masks(NamedTuple):
 def split_masks(
     x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread, check: Callable[[], None] = go_on
 ) -> Masks:
-    """Ways to part the rows of a component in two.
+    """Return ways to part the rows of a component in two.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def split_masks(
 def _cut_gains(
     z: FloatArray, weights: FloatArray, check: Callable[[], None] = go_on
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The best cut of a line for two Gaussians of the same variance, and of different: (gain in nats, threshold)."""
+    """Cut a line best for two Gaussians of one variance, and of two; return (gain in nats, threshold) of each."""
     check()
     order = np.argsort(z, kind="stable")
     z, w = z[order], weights[order]
@@ -116,7 +116,7 @@ def _cut_gains(
 
 
 def _inner_half(projected: FloatArray, values: FloatArray, weights: FloatArray) -> Mask:
-    """Rows nearer to the mean than half of all, by Mahalanobis distance."""
+    """Return the half of the rows that is nearer to the mean, by Mahalanobis distance."""
     distance = (projected**2 / np.maximum(values, values[0] * 1e-6)[:, None]).sum(axis=0)
     order = np.argsort(distance, kind="stable")
     cumulated = np.cumsum(weights[order])
@@ -134,7 +134,7 @@ def _without_doubles(masks: list[Mask]) -> list[Mask]:
 
 
 def parts(x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem) -> Parameters | None:
-    """Two components without factors, one for each part of the rows; None where one has too few.
+    """Make two components without factors, one for each part of the rows; None where one has too few.
 
     Children that inherit their parent's factors seldom win: those already explain the gap between two groups.
     """
@@ -161,7 +161,7 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem) -> P
 def layers(
     x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem, solver: Solver | None, plain: Parameters
 ) -> Parameters:
-    """The same two components with the factors that their parts show.
+    """Give the same two components the factors that their parts show.
 
     Layers that are close together beside their extent lie within each other for components without factors.
     """

@@ -1,4 +1,4 @@
-"""What a search knows between two steps: plain data, which a checkpoint keeps."""
+"""The state of a search between two steps: plain data, which a checkpoint keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From checked arguments to a search, and from what it found back to a model in the caller's columns and units."""
+"""Set up a search from checked arguments, and turn what it finds into a model in the caller's columns and units."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Task:
         return PaperSearch(state, self.rows.samples, settings, start, constraints=constraints, monitor=monitor)
 
     def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
-        """With noise as asked for, or each component's own: "auto" goes on from there with shared noise."""
+        """Make the default search; "auto" goes from noise of each component's own to shared noise."""
         is_auto = self.options.noise == AUTO
         families: tuple[Noise, ...] = (Noise.COMPONENT,) if is_auto else (Noise(str(self.options.noise)),)
         if is_auto and self._starts_with_shared_noise():
