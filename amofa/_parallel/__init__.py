@@ -1,1 +1,1 @@
-"""Threads: how many, and how work is shared among them."""
+"""How work is shared among threads: how many there may be, the pool, and BLAS held to one thread."""

@@ -1,0 +1,97 @@
+"""BLAS held to one thread while threads of this package work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import WeakSet, ref
+
+from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from threadpoolctl import LibController
+
+
+class _Holder:
+    """Someone who holds BLAS to one thread."""
+
+
+_lock = Lock()
+# Those who hold BLAS at the moment, in any thread, and how many threads each library had before the first of them. One
+# that Ctrl-C kept from letting go is forgotten with its last reference, so that the next one to let go makes up for it.
+_holders: WeakSet[_Holder] = WeakSet()
+_before: list[int] = []
+# Those on whose behalf the caller works, itself included.
+_own_holders: ContextVar[tuple[ref[_Holder], ...]] = ContextVar("amofa_own_holders", default=())
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Hold every BLAS of the process to one thread within a ``with`` block, until the last such block is left."""
+    libraries = _libraries()
+    holder, own = _Holder(), _own_holders.get()
+    try:
+        with _lock:
+            if not _before:
+                _before.extend([library.num_threads for library in libraries])
+            if not _holders:
+                _set_threads([1] * len(libraries))
+            _holders.add(holder)
+        _own_holders.set((*own, ref(holder)))
+        yield
+    finally:
+        _own_holders.set(own)
+        with _lock:
+            _holders.discard(holder)
+            _restore_unless_held()
+
+
+def n_other_holders() -> int:
+    """Return how many hold BLAS to one thread, not counting those on whose behalf the caller works."""
+    return len(_holders) - len(_own())
+
+
+def _own() -> list[_Holder]:
+    return [holder for own in _own_holders.get() if (holder := own()) in _holders]
+
+
+@cache
+def _libraries() -> list[LibController]:
+    # Finding them takes most of a millisecond; setting their threads, microseconds.
+    libraries: list[LibController] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries
+
+
+def _set_threads(numbers: list[int]) -> None:
+    for library, number in zip(_libraries(), numbers, strict=True):
+        # Where threadpoolctl lets one thread alone set the number for all: whoever is last to let go need not be the
+        # one who was first to hold it.
+        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release(force=True)
+        library.set_num_threads(number)
+        release(force=True)
+
+
+def _restore_unless_held() -> None:
+    if not _holders and _before:
+        _set_threads(_before)
+        _before.clear()
+
+
+def _after_fork() -> None:
+    """Keep, in a forked process, of those who hold BLAS only the ones of the thread that forked."""
+    global _lock
+    _lock = Lock()
+    own = _own()
+    _holders.clear()
+    _holders.update(own)
+    _restore_unless_held()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

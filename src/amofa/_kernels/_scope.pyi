@@ -1,9 +1,0 @@
-from collections.abc import Callable
-
-from typing_extensions import disjoint_base
-
-@disjoint_base
-class Scope:
-    def __init__(self, enter: Callable[[], object], leave: Callable[[], object]) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
