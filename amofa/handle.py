@@ -1,4 +1,4 @@
-"""Models for other compiled code: what the functions of amofa/cython_amofa.pxd take."""
+"""Models for other compiled code: the argument of the functions in amofa/cython_amofa.pxd."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from amofa.cython_amofa import prepared_mixture
 class CythonHandle:
     """A mixture prepared for C-level functions, in memory that lives as long as this object.
 
-    Any number of threads may use it at once: nothing changes it. How it lies in memory is this build's own affair, so
-    it cannot be pickled; the model can.
+    It never changes, so any number of threads may use it at once. The memory layout may differ between builds, so it
+    cannot be pickled; the model can.
 
     Attributes
     ----------
     mixture : (size,) float64
-        What the functions take as ``mixture``. It cannot be made writeable. A ``const double[::1]`` memoryview of it
-        keeps it alive.
+        The argument ``mixture`` of the functions. It cannot be made writeable. A ``const double[::1]`` memoryview of
+        it keeps it alive.
     n_components, n_features : int
     n_factors : tuple of int
         Factors of each component.
@@ -46,7 +46,7 @@ class CythonHandle:
 
     @property
     def address(self) -> int:
-        """Where `mixture` begins, for foreign function interfaces; this object must outlive its use."""
+        """The address of `mixture`, for foreign function interfaces; this object must outlive its use."""
         return self.mixture.ctypes.data
 
     def __reduce__(self) -> str:

@@ -1,4 +1,4 @@
-"""The record of a fit: every step of the search, while it goes on and afterwards, and what came out of it."""
+"""The record of a fit: the steps of the search, while it runs and afterwards, and its report."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """One model that the search looked at.
+    """A model that the search tried.
 
     Attributes
     ----------
     action : str
-        "start" (of a search, or one of several EM runs; of no iterations, what was given to start from, as it is),
-        "split" (a component became two), "factor" (a component got one more, or those asked for), "merge" (two became
-        one), "remove" (downsizing), "refine" (more EM for the chosen model) or "share" (all components got the same
-        uniquenesses).
+        "start" (the start of a search, or one of several EM runs; with 0 iterations, the given start as it is),
+        "split" (a component became two), "factor" (a component got one more factor, or those that were given),
+        "merge" (two components became one), "remove" (downsizing), "refine" (more EM for the chosen model) or "share"
+        (all components got the same uniquenesses).
     component : int
-        The component acted on, as it was numbered before the step; -1 where there is none.
+        The component that changed, by its number before the step; -1 if there is none.
     n_factors : tuple of int
         Factors of each component after the step.
     cost : float
@@ -32,9 +32,9 @@ class Step:
     message_length, log_likelihood : float
         Nats.
     n_iter : int
-        EM iterations; in the paper's search those of local fits included.
+        EM iterations; in the paper's search including those of local fits.
     accepted : bool
-        Whether the search went on from this model.
+        Whether the search continued from this model.
     """
 
     action: str
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True)
 class LiveStep(Step):
-    """A step of a search that is going on.
+    """A step of a running search.
 
     Attributes
     ----------
@@ -84,18 +84,18 @@ Callback = Callable[[LiveStep], object]
 
 @dataclass(frozen=True)
 class LiveIteration:
-    """An iteration of EM on all rows that has just been made.
+    """An iteration of EM on all rows, just after it was made.
 
     Attributes
     ----------
     n_iter : int
-        How many this run of EM has made, this one included; another number than the last plus one: another run.
+        Number of iterations of this EM run, including this one. If it is not the last one plus 1, a new run has begun.
     n_factors : tuple of int
         Factors of each component.
     log_likelihood : float
-        Of the mixture that the iteration started from, nats.
+        Log-likelihood of the mixture before the iteration, in nats.
     cost : float
-        The criterion that the search minimises, of the same mixture, nats.
+        The criterion that the search minimises, for the same mixture, in nats.
 
     Examples
     --------
@@ -124,23 +124,23 @@ OnIteration = Callable[[LiveIteration], object]
 
 @dataclass(frozen=True)
 class FitReport:
-    """What a fit knows beyond the parameters.
+    """The results of a fit besides the parameters.
 
     Attributes
     ----------
     log_likelihood, message_length : float
-        Of the chosen model on the training rows, nats.
+        For the chosen model on the training rows, in nats.
     criterion : str
-        What was minimised.
+        Name of the criterion that was minimised.
     n_samples : float
         Sum of the row weights.
     converged : bool
-        Whether the search ended by itself and the last EM of the chosen model met its tolerance.
+        Whether the search ended by itself, and the last EM run of the chosen model met its tolerance.
     at_floor : (K, d) bool
-        Uniquenesses that were held at their floor.
+        Which uniquenesses were held at their floor.
     history : tuple of Step
     n_parameters : int
-        Free parameters that were estimated.
+        Number of free parameters that were estimated.
     """
 
     log_likelihood: float

@@ -1,4 +1,4 @@
-"""Models in files: an .npz archive of plain arrays with a format name and version, nothing that could be executed."""
+"""Save and load models: .npz archives of plain arrays with a format name and version, nothing executable."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
     ----------
     model : MixtureOfFactorAnalyzers
     path : str or PathLike
-        Taken as it is: no ending is added. A file that is there is replaced when the new one is complete on disk.
+        Used as given: no suffix is added. An existing file is replaced when the new one is complete on disk.
 
     Raises
     ------
     TypeError
         If `model` is not a mixture or `path` not a path.
     OSError
-        If the file cannot be written; a file that was there before is then still whole.
+        If the file cannot be written; an existing file is then intact.
 
     Notes
     -----
-    An .npz archive that ``numpy.load(path, allow_pickle=False)`` can read too: all arrays are plain. A process that is
-    killed meanwhile may leave a file ``.amofa-*.tmp`` in the folder, which is in nobody's way.
+    The file is an .npz archive that ``numpy.load(path, allow_pickle=False)`` can also read: all arrays are plain. A
+    process that is killed while writing may leave a file ``.amofa-*.tmp`` in the folder, which can be deleted.
 
     Examples
     --------
@@ -51,23 +51,23 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
     Parameters
     ----------
     path : str or PathLike
-        Of a checkpoint of `fit`, too: its model is the best that the fit had found.
+        A checkpoint of `fit` can be loaded, too; the model is the best that the fit had found.
 
     Returns
     -------
     MixtureOfFactorAnalyzers
-        Equal to the saved one to the last bit, what the fit reported included.
+        Equal to the saved one to the last bit, including the report of the fit.
 
     Raises
     ------
     OSError
-        If the file cannot be opened, FileNotFoundError if there is none, or is a pipe or a device.
+        If the file cannot be opened (FileNotFoundError if there is none), or is a pipe or a device.
     ValueError
-        If it is not a model file, is damaged, or was written in a format that this version does not know.
+        If it is not a model file, is damaged, or has a format that this version does not know.
 
     Notes
     -----
-    Takes no more memory than a few times the size of the file, whatever the file says of itself.
+    Loading takes at most a few times the size of the file in memory, whatever the file claims to contain.
 
     Examples
     --------

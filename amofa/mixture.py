@@ -1,4 +1,4 @@
-"""A mixture of factor analysers: what its parameters say of rows."""
+"""The class `MixtureOfFactorAnalyzers`: densities, responsibilities, factors, imputation and criteria of rows."""
 
 from __future__ import annotations
 
@@ -30,39 +30,38 @@ if TYPE_CHECKING:
 class MixtureOfFactorAnalyzers(BaseMixture):
     """A mixture of factor analysers.
 
-    p(x) = sum_k weights[k] N(x; means[k], loadings[k] loadings[k]' + diag(uniquenesses[k])). Made from arrays here, by
-    ``amofa.fit`` from data. A model does not change: its arrays are read-only, and it may be used from several threads.
+    p(x) = sum_k weights[k] N(x; means[k], loadings[k] loadings[k]' + diag(uniquenesses[k])). ``amofa.fit`` makes it
+    from data, this class from arrays. A model is immutable: its arrays are read-only, and several threads may use it.
 
     Parameters
     ----------
     weights : (K,) array-like
-        Mixing weights, not negative. They must sum to 1 to within 1e-6 and are then brought to do so exactly.
+        Mixing weights, not negative. They must sum to 1 to within 1e-6, and are then normalised.
     means : (K, d) array-like
     loadings : sequence of K array-likes (d, p_k)
         ``numpy.zeros((d, 0))`` for a component without factors.
     uniquenesses : (K, d) array-like
         Variances, positive.
     feature_names : sequence of d str, optional
-        Names of the features, which frames given to the methods must then have.
+        Names of the features. Frames that are passed to the methods must then have the same names.
 
     Raises
     ------
     TypeError
         If an argument does not hold real numbers.
     ValueError
-        If shapes do not fit together or values are not allowed; the message names the argument and the component.
+        If shapes do not match or values are not allowed; the message names the argument and the component.
 
     Notes
     -----
-    All rows given to the methods are read in blocks, whatever their dtype and memory layout: a float32 or memory-mapped
-    table is never copied whole. Frames of pandas, polars, pyarrow and their kind are tables, too. Cells that are NaN
-    are missing: what is said of such a row is what its other cells say, exactly, by marginal distributions. Cost is
-    O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of missing cells; no d x d matrix is formed except by
-    `covariance`.
+    All methods read rows in blocks, whatever their dtype and memory layout: a float32 or memory-mapped table is never
+    copied as a whole. Frames of pandas, polars, pyarrow and similar packages are accepted, too. Cells that are NaN are
+    missing; results for such a row are exact, by the marginal distribution of its other cells. The cost is
+    O(n d sum_k p_k), and O(d sum_k p_k^2) for each pattern of missing cells. Only `covariance` forms a d x d matrix.
 
-    Large tables are shared among threads, one for each core that the process may use, see
-    `amofa.threads.default_threads`; there are fewer in a block ``with amofa.threads.use_threads(1):``. Results are the
-    same for any number.
+    Large tables are shared among threads, by default one for each core that the process may use, see
+    `amofa.threads.default_threads`; ``with amofa.threads.use_threads(1):`` limits them. Results are the same for any
+    number of threads.
 
     Examples
     --------
@@ -90,12 +89,12 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return kind(table, weights=weights, rows=counted_rows(weights))
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """The most probable component of every row.
+        """Return the most probable component of every row.
 
         Parameters
         ----------
         X : (n, d) array-like
-            Real numbers; NaN where a cell is missing, here and in the other methods.
+            Real numbers; NaN marks a missing cell, here and in the other methods.
 
         Returns
         -------
@@ -105,8 +104,8 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         Raises
         ------
         TypeError, ValueError
-            If X is not a real table of d columns, finite but for NaN, or a frame whose columns have other names than
-            `feature_names`; so do all methods that take X.
+            If X is not a real table of d columns, finite except for NaN, or a frame whose columns have other names than
+            `feature_names`. All methods that take X raise these.
 
         Examples
         --------
@@ -117,7 +116,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return self._samples(X).labels(self._parameters)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Responsibilities: the posterior probability of every component for every row.
+        """Return the responsibilities: the posterior probability of every component for every row.
 
         Parameters
         ----------
@@ -126,8 +125,8 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         Returns
         -------
         (n, K) float64
-            Rows sum to 1. A row so far away that every density is zero even in logarithms, or all of whose cells are
-            missing, keeps the mixing weights.
+            Rows sum to 1. A row without observed cells, or so far away that every log density is minus infinity, has
+            the mixing weights.
 
         Examples
         --------
@@ -146,7 +145,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return proba
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Log density of every row, nats.
+        """Return the log density of every row, in nats.
 
         Parameters
         ----------
@@ -155,7 +154,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         Returns
         -------
         (n,) float64
-            That of the observed cells where some are missing; 0 where all are.
+            If cells are missing, the log density of the observed ones; 0 if all are missing.
 
         Examples
         --------
@@ -173,13 +172,13 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return log_density
 
     def score(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Mean log density of the rows, nats; higher is better.
+        """Return the mean log density of the rows, in nats; higher is better.
 
         Parameters
         ----------
         X : (n, d) array-like
         sample_weight : (n,) array-like, optional
-            Weights of the rows in the mean, finite and not negative; a row of weight 0 is as if absent.
+            Weights of the rows in the mean, finite and not negative; a row of weight 0 counts as absent.
 
         Returns
         -------
@@ -198,7 +197,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return sum(sums) / samples.total_weight
 
     def factor_scores(self, X: ArrayLike) -> list[FloatArray]:
-        """Posterior means of the factors, E[z | x, k], under every component.
+        """Return the posterior means of the factors, E[z | x, k], under every component.
 
         Parameters
         ----------
@@ -225,7 +224,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return scores
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Rows in the mixture's own coordinates: responsibilities and factor scores.
+        """Transform rows to the coordinates of the mixture: responsibilities and factor scores.
 
         Parameters
         ----------
@@ -252,7 +251,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return Z
 
     def inverse_transform(self, Z: ArrayLike) -> FloatArray:
-        """Rows from what `transform` gives: sum_k r_k mu_k + Lambda_k (r_k z_k), a linear map.
+        """Map the output of `transform` back to rows: sum_k r_k mu_k + Lambda_k (r_k z_k), which is linear.
 
         Parameters
         ----------
@@ -265,7 +264,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         Raises
         ------
         TypeError, ValueError
-            If Z is not a finite real table of that many columns.
+            If Z is not a finite real table with this number of columns.
 
         Examples
         --------
@@ -285,30 +284,30 @@ class MixtureOfFactorAnalyzers(BaseMixture):
     # -- columns given others --
 
     def condition(self, known_columns: Iterable[int | str], values: ArrayLike) -> MixtureOfFactorAnalyzers:
-        """The mixture of the other columns given values of some.
+        """Return the mixture of the other columns, given values of some columns.
 
         Parameters
         ----------
         known_columns : sequence of o int or str
-            Numbers of columns from 0, or names where the model has `feature_names`; not all columns.
+            Numbers of columns from 0, or names if the model has `feature_names`; not all columns.
         values : (o,) array-like
-            Their values, in this order; NaN where one is not known after all.
+            Their values, in this order; NaN for a value that is unknown.
 
         Returns
         -------
         MixtureOfFactorAnalyzers
-            Of the d - o other columns in their order, with as many components and factors: weights are the
-            responsibilities, and a component N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w), where z are the
-            factor scores and C^-1 is their covariance given the values.
+            The mixture of the d - o other columns in their order, with the same numbers of components and factors. Its
+            weights are the responsibilities, and its components N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w),
+            where z are the factor scores and C^-1 is their covariance given the values.
 
         Raises
         ------
         TypeError, ValueError
-            If there are no such columns, no others, or values are not one real number for each, finite or NaN.
+            If there are no such columns, or no others, or if values are not one real number for each, finite or NaN.
 
         Notes
         -----
-        Cost O(sum_k d p_k^2). For many rows, `impute` has the means of these mixtures.
+        The cost is O(sum_k d p_k^2). For many rows, `impute` returns the means of these mixtures.
 
         Examples
         --------
@@ -339,34 +338,34 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         draws: bool = False,
         random_state: RandomState = None,
     ) -> FloatArray:
-        """Rows with their missing cells filled in, by what the observed cells of the row say of them.
+        """Fill in missing cells from the observed cells of the same row.
 
         Parameters
         ----------
         X : (n, d) array-like
-            NaN where a cell is missing.
+            NaN marks missing cells.
         known_columns : sequence of o int or str, optional
-            Which columns X has, (n, o) then, by number from 0 or by name; all where not given.
+            The columns of X, by number from 0 or by name, if X is (n, o); by default X has all columns.
         draws : bool, default False
-            Whether to put in draws from the joint conditional distribution of the missing cells of a row, rather than
-            their conditional means. Imputed means vary less than data do; draws vary like these.
+            Whether to insert draws from the joint conditional distribution of the missing cells of a row instead of
+            their conditional means. Imputed means vary less than data do; draws vary like data.
         random_state : int, numpy Generator, numpy RandomState or None
-            For draws: a generator is drawn from; an int starts a new one; None takes entropy from the system.
+            For draws: a generator is used as it is; an int seeds a new one; None takes entropy from the system.
 
         Returns
         -------
         (n, d) float64
-            A copy of X, whole. A row of which nothing is observed gets the mean of the mixture, or a row drawn from it.
+            A complete copy of X. A row without observed cells gets the mean of the mixture, or a draw from it.
 
         Raises
         ------
         TypeError, ValueError
-            If X is not a real table of as many columns, finite but for NaN, if there are no such columns, or if there
-            is a `random_state`, but no draws.
+            If X is not a real table with this number of columns, finite except for NaN, if there are no such columns,
+            or if `random_state` is given without `draws`.
 
         Notes
         -----
-        Cost O(d sum_k p_k) for each row, and O(d sum_k p_k^2) for each pattern of missing cells.
+        The cost is O(d sum_k p_k) for each row, and O(d sum_k p_k^2) for each pattern of missing cells.
 
         Examples
         --------
@@ -396,13 +395,13 @@ class MixtureOfFactorAnalyzers(BaseMixture):
     # -- criteria --
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Bayesian information criterion, -2 log-likelihood + n_parameters log n; lower is better.
+        """Return the Bayesian information criterion, -2 log-likelihood + n_parameters log n; lower is better.
 
         Parameters
         ----------
         X : (n, d) array-like
         sample_weight : (n,) array-like, optional
-            Finite, not negative; n is then their sum.
+            Finite and not negative; n is then their sum.
 
         Returns
         -------
@@ -417,13 +416,13 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return self._criterion("bic", X, sample_weight)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Akaike's information criterion, -2 log-likelihood + 2 n_parameters; lower is better.
+        """Return Akaike's information criterion, -2 log-likelihood + 2 n_parameters; lower is better.
 
         Parameters
         ----------
         X : (n, d) array-like
         sample_weight : (n,) array-like, optional
-            Finite, not negative.
+            Finite and not negative.
 
         Returns
         -------
@@ -438,13 +437,13 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return self._criterion("aic", X, sample_weight)
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Integrated completed likelihood, BIC + 2 x entropy of the responsibilities; lower is better.
+        """Return the integrated completed likelihood, BIC + 2 x entropy of the responsibilities; lower is better.
 
         Parameters
         ----------
         X : (n, d) array-like
         sample_weight : (n,) array-like, optional
-            Finite, not negative; n is then their sum.
+            Finite and not negative; n is then their sum.
 
         Returns
         -------
@@ -459,7 +458,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return self._criterion("icl", X, sample_weight)
 
     def _criterion(self, name: str, X: ArrayLike, sample_weight: ArrayLike | None) -> float:
-        # All of scipy.special would be a tenth of the time that `import amofa` takes.
+        # Importing all of scipy.special would take a tenth of the time of `import amofa`.
         from scipy.special import entr
 
         samples = self._samples(X, sample_weight)
@@ -475,15 +474,15 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return 2 * (criterion.price(samples.total_weight) * self.n_parameters + sum(costs))
 
     def plot(self, X: ArrayLike | None = None, **options: Any) -> Axes:
-        """Draw what suits, with matplotlib; see `amofa.plot` for this and more.
+        """Draw a picture of the model with matplotlib; `amofa.plot` has more.
 
         Parameters
         ----------
         X : (n, d) array-like, optional
-            With rows: clusters in two columns, or in the plane of more columns that tells the components apart best, or
-            the density of one column. Without: loadings; of a model without factors, the search.
+            With rows: clusters in two columns, or in the plane that separates the components best if there are more
+            columns, or the density of a single column. Without rows: loadings, or the search if there are no factors.
         **options
-            For the function that draws, such as ``ax``, matplotlib axes to draw into, or ``columns``.
+            Passed to the function that draws, such as ``ax``, matplotlib axes to draw into, or ``columns``.
 
         Returns
         -------
@@ -494,7 +493,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         ImportError
             If matplotlib is not installed.
         TypeError, ValueError
-            If X does not fit the model.
+            If X does not match the model.
 
         Examples
         --------
@@ -502,7 +501,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         >>> model.plot([[1.0, 2.0], [0.0, 1.0]]).get_ylabel()
         'x1'
         """
-        # It imports scipy.optimize, which would take half of the time of `import amofa`.
+        # Imported here: it needs scipy.optimize, which would take half of the time of `import amofa`.
         from amofa.plot import sensible
 
         return sensible(self, X, **options)

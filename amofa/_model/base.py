@@ -1,4 +1,4 @@
-"""A mixture that does not change: parameters, what a fit said of them, and what can be had without rows."""
+"""The part of a model that needs no rows: parameters, report, draws, summary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from amofa.history import FitReport, Step
 
 
 class BaseMixture:
-    """What `MixtureOfFactorAnalyzers` knows without rows. Its arrays are read-only."""
+    """The part of `MixtureOfFactorAnalyzers` that needs no rows. Its arrays are read-only."""
 
     _parameters: Parameters
     _report: FitReport | None
@@ -46,17 +46,17 @@ class BaseMixture:
     def _from_fit(
         cls, parameters: Parameters, report: FitReport | None = None, feature_names: tuple[str, ...] | None = None
     ) -> Self:
-        """A model with parameters that are known to be right, which are copied, and what the fit has to say."""
+        """Make a model from parameters that are known to be valid, which are copied, and the report of the fit."""
         model = cls.__new__(cls)
         model._adopt(parameters.copy(), report, feature_names)
         return model
 
     def _named(self, feature_names: tuple[str, ...] | None) -> Self:
-        """The same model with these names of its features, if there are any."""
+        """Return the same model with names of its features, if there are any."""
         return self if feature_names is None else self._from_fit(self._parameters, self._report, feature_names)
 
     def _adopt(self, parameters: Parameters, report: FitReport | None, feature_names: tuple[str, ...] | None) -> None:
-        # All are views of the buffer; with that read-only too, none can be made writeable again.
+        # All are views of the buffer. Since that is read-only too, none can be made writeable again.
         for array in (
             parameters.weights,
             parameters.means,
@@ -69,7 +69,7 @@ class BaseMixture:
         self._report = report and replace(report, at_floor=_read_only(report.at_floor), history=tuple(report.history))
         self._feature_names = feature_names
 
-    # numpy's copies and pickles are writeable again and no views of one buffer, so a twin is made from the values.
+    # NumPy's copies and pickles would be writeable and separate, so the copy is made from the values.
     def __getstate__(self) -> dict[str, Any]:
         p = self._parameters
         return {
@@ -99,7 +99,7 @@ class BaseMixture:
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the d features, those of the columns of the frame that was fitted; None where there are none."""
+        """Names of the d features, from the columns of the frame that was fitted, or None."""
         return self._feature_names
 
     @property
@@ -124,14 +124,14 @@ class BaseMixture:
 
     @property
     def uniquenesses(self) -> FloatArray:
-        """Variances that the factors do not share, (K, d)."""
+        """Variances of the noise of each column, (K, d)."""
         return self._parameters.uniquenesses
 
     @property
     def n_parameters(self) -> int:
         """Number of free parameters, loadings counted up to rotation.
 
-        After a fit, of what it estimated: uniquenesses that were tied are not counted twice.
+        After a fit, these are the parameters that it estimated: tied uniquenesses count once.
         """
         if self._report is None:
             return n_parameters(self.n_features, self._parameters.n_factors)
@@ -166,7 +166,7 @@ class BaseMixture:
 
     @property
     def at_floor(self) -> NDArray[np.bool_]:
-        """Which uniquenesses a fit held at their floor, (K, d); all False for a model made from arrays."""
+        """Mask of the uniquenesses that the fit held at their floor, (K, d); all False for a model made from arrays."""
         if self._report is None:
             return _read_only(np.zeros(self.means.shape, dtype=np.bool_))
         return self._report.at_floor
@@ -184,9 +184,9 @@ class BaseMixture:
         Parameters
         ----------
         n : int
-            How many rows, not negative.
+            Number of rows, not negative.
         random_state : int, numpy Generator, numpy RandomState or None
-            A generator is drawn from; an int starts a new one; None takes entropy from the system.
+            A generator is used as it is; an int seeds a new one; None takes entropy from the system.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class BaseMixture:
         if n < 0:
             raise ValueError(f"n must not be negative, got {n}")
         rng = check_random_state(random_state)
-        # Divided by its own last entry, so that every number below 1 finds a component, whatever the rounding.
+        # Divide by its own last entry, so that every number below 1 finds a component, whatever the rounding.
         cumulated = np.cumsum(self.weights)
         labels = np.searchsorted(cumulated / cumulated[-1], rng.random(n), side="right")
         X = rng.standard_normal((n, self.n_features))
@@ -223,7 +223,7 @@ class BaseMixture:
         return X, labels
 
     def covariance(self, k: int) -> FloatArray:
-        """Covariance matrix of component k, Lambda_k Lambda_k' + Psi_k.
+        """Return the covariance matrix of component k, Lambda_k Lambda_k' + Psi_k.
 
         Parameters
         ----------
@@ -255,12 +255,12 @@ class BaseMixture:
         return covariance
 
     def cython_handle(self) -> CythonHandle:
-        """The mixture as compiled code takes it, see docs/cython.md.
+        """Return the mixture for other compiled code; see docs/cython.md.
 
         Returns
         -------
         CythonHandle
-            Its ``mixture`` is what the functions of amofa/cython_amofa.pxd take. Made anew by each call.
+            Its ``mixture`` is the argument of the functions in amofa/cython_amofa.pxd. Each call makes a new handle.
 
         Examples
         --------
@@ -273,10 +273,10 @@ class BaseMixture:
         return CythonHandle.of(self._parameters)
 
     def summary(self) -> str:
-        """Readable tables of the components and, after a fit, of the accepted steps of the search.
+        """Return a text with tables of the components and, after a fit, of the accepted steps of the search.
 
-        A component's mean uniqueness share is the part of the variance that its factors do not explain, averaged over
-        features.
+        The mean uniqueness share of a component is the part of the variance that its factors do not explain, averaged
+        over features.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class BaseMixture:
         return summarize(self._parameters, self.n_parameters, self._report, self._feature_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, see `amofa.io.save`.
+        """Write the model to a file; see `amofa.io.save`.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class BaseMixture:
         Raises
         ------
         OSError
-            If the file cannot be written; a file that was there before is then still whole.
+            If the file cannot be written; an existing file is then intact.
 
         Examples
         --------
@@ -325,7 +325,7 @@ class BaseMixture:
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that cannot be written to."""
+    """Return a read-only copy."""
     copy = array.copy()
     copy.flags.writeable = False
     return copy

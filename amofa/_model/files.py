@@ -1,4 +1,4 @@
-"""A model as plain arrays, as its file holds it: a format name and version, and nothing that could be executed."""
+"""The format of model files: a model as plain arrays, with a format name and version, and nothing executable."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from amofa.history import FitReport, Step
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
 _VERSION = 3
 
-# What a file holds: kind of value and shape of each array. K components with P factors in all, d features, of which all
-# or none have names, N; S steps of the search, with F components in all. Loadings have one row per factor, component
-# after component.
+# The arrays of a file: kind of value and shape. There are K components with P factors in all; d features, and N names,
+# none or one for each; S steps of the search, with F components in all. Loadings have one row for each factor,
+# component after component.
 _Layout = dict[str, tuple[str, str]]
 _MODEL: _Layout = {
     "format": ("str", ""),
@@ -33,7 +33,7 @@ _MODEL: _Layout = {
     "n_factors": ("int64", "K"),
     "feature_names": ("str", "N"),
 }
-# In the files of fitted models only; is_fitted says that they must be there.
+# In files of fitted models only, where is_fitted is true.
 _REPORT: _Layout = {
     "log_likelihood": ("float64", ""),
     "message_length": ("float64", ""),
@@ -57,12 +57,12 @@ _HISTORY: _Layout = {
     "step_n_factors": ("int64", "F"),
 }
 
-# Arrays whose names begin with this are not the model's: a checkpoint is a model file that has them beside the model.
+# Names of arrays that are not part of the model begin with this: a checkpoint is a model file with such arrays.
 EXTRA = "search/"
 
 _Arrays = Mapping[str, NDArray[Any]]
 
-# Error messages show so many names of unknown arrays.
+# Error messages show up to this number of unknown names.
 _SHOWN_NAMES = 5
 
 
@@ -98,12 +98,12 @@ def model_arrays(
 
 
 def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport | None, tuple[str, ...] | None]:
-    """Return the parameters, the report and the names of features that a file holds, after a check of all.
+    """Check the arrays of a file, and return its parameters, report and names of features.
 
     Parameters
     ----------
     arrays : mapping of str to array
-        Those of `EXTRA` are skipped.
+        Arrays of `EXTRA` are skipped.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport 
     _check_layout(arrays)
     loadings = [part.T for part in _parts(arrays, "loadings", "n_factors")]
     parameters = parameters_from_arrays(arrays["weights"], arrays["means"], loadings, arrays["uniquenesses"])
-    # Bringing the sum to 1 once more could change the last bits.
+    # Normalising once more could change the last bits.
     parameters.weights[:] = arrays["weights"]
     names = arrays["feature_names"].tolist() if "feature_names" in arrays else []
     report = _report(arrays, parameters) if arrays["is_fitted"] else None
@@ -171,7 +171,7 @@ def _check_array(arrays: _Arrays, name: str, kind: str, shape: str, sizes: dict[
     array = arrays.get(name)
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{name} is missing")
-    # A file may come from a machine of the other byte order.
+    # A file may come from a machine with the other byte order.
     if array.dtype.kind != "U" if kind == "str" else array.dtype.newbyteorder("=") != kind:
         raise ValueError(f"{name} has dtype {array.dtype}, expected {kind}")
     axes = shape.split()
@@ -187,5 +187,5 @@ def _parts(arrays: _Arrays, name: str, lengths_name: str) -> list[NDArray[Any]]:
     whole, lengths = arrays[name], arrays[lengths_name].tolist()
     if min(lengths, default=0) < 0 or sum(lengths) != len(whole):
         raise ValueError(f"{lengths_name} must not be negative and add up to the {len(whole)} rows of {name}")
-    # The last part of numpy's split is what is left after all of them: nothing.
+    # The last part of NumPy's split is the empty rest.
     return np.split(whole, np.cumsum(lengths, dtype=np.int64))[:-1]

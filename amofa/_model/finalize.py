@@ -1,4 +1,4 @@
-"""From the parameters that a fit found to the model that its caller gets: canonical form, report, history."""
+"""From the parameters that a search found to a model: order of components, rotation of factors, report, history."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from amofa.history import FitReport, Step
 
 
 def in_canonical_order(parameters: Parameters) -> Parameters:
-    """Components by falling weight; equal weights by rising mean, its first column first."""
+    """Sort components by decreasing weight, and equal weights by increasing mean, its first column first."""
     order = np.lexsort((*parameters.means.T[::-1], -parameters.weights))
     return Parameters.from_components([parameters.component(int(k)) for k in order])
 
 
 def with_canonical_factors(parameters: Parameters) -> Parameters:
-    """Factors rotated: Lambda' Psi^-1 Lambda is diagonal and falling, the largest scaled loading of each positive."""
+    """Rotate factors: Lambda' Psi^-1 Lambda is diagonal and decreasing, the largest scaled loading of each positive."""
     canonical = parameters.copy()
     for k in range(parameters.n_components):
         loadings, noise = canonical.component_loadings(k), np.sqrt(canonical.uniquenesses[k])
@@ -45,24 +45,24 @@ def make_report(
     history: Sequence[Step],
     penalty: Penalty | None = None,
 ) -> FitReport:
-    """What is to be said of a fit.
+    """Make the report of a fit.
 
     Parameters
     ----------
     samples : Samples
-        The rows as the caller gave them.
+        The rows in the caller's columns and units.
     parameters : Parameters
         In the caller's columns and units.
     floor : (d,) float64
         Smallest uniqueness of each column.
     criterion : str
-        What was minimised.
+        Name of the criterion that was minimised.
     n_parameters : int
-        Free parameters that were estimated.
+        Number of free parameters that were estimated.
     converged : bool
     history : sequence of Step
     penalty : Penalty, optional
-        What the message length adds to minus the log-likelihood; the paper's where not given.
+        What the message length adds to minus the log-likelihood; by default that of the paper.
     """
     statistics = Statistics(parameters)
     samples.accumulate(Evaluator(parameters), statistics, with_entropy=False)
@@ -91,7 +91,7 @@ def make_step(
     n_iter: int,
     accepted: bool,
 ) -> Step:
-    """A line of the history: the mixture that a search looked at, with the paper's message length."""
+    """Make a step of the history: a mixture that a search tried, with the message length of the paper."""
     length = message_length(samples.n_features, parameters.n_factors, samples.total_weight)
     return Step(
         action=action,

@@ -1,4 +1,4 @@
-"""Plain arrays, checked, into Parameters: what a user or a file brings in."""
+"""Checks of the arrays that a user or a file gives as the parameters of a mixture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from amofa._parameters import Component, Evaluator, Parameters
 from amofa._typing import FloatArray
 
-# How far from 1 the sum of the weights may be: rounding of single precision and of printed numbers, not a mistake.
+# Largest distance of the sum of weights from 1: rounding of single precision or printed numbers, not a mistake.
 _WEIGHT_SUM_TOLERANCE = 1e-6
 # The smallest variance whose reciprocal, which the kernels use, is finite.
 _SMALLEST_VARIANCE = float(np.finfo(np.float64).tiny)
@@ -25,7 +25,7 @@ def parameters_from_arrays(
     Parameters
     ----------
     weights : (K,) array-like
-        Not negative; brought to sum to 1 if they do so to 1e-6.
+        Not negative; normalised if they sum to 1 to within 1e-6.
     means : (K, d) array-like
     loadings : iterable of K array-likes (d, p_k)
     uniquenesses : (K, d) array-like
@@ -38,9 +38,9 @@ def parameters_from_arrays(
     Raises
     ------
     TypeError
-        Values that are not real numbers; loadings that cannot be iterated.
+        If values are not real numbers, or loadings cannot be iterated over.
     ValueError
-        Anything else that is wrong; the message names argument and component.
+        If anything else is wrong; the message names the argument and the component.
     """
     weight, mean, variance = _real(weights, "weights"), _real(means, "means"), _real(uniquenesses, "uniquenesses")
     _check_weights(weight)
@@ -75,7 +75,7 @@ def _real(values: ArrayLike, name: str) -> FloatArray:
     if array.dtype.kind not in "biufO":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}; convert to float first")
     try:
-        # Longer floats that have no finite value here are infinite, which is said where they are checked.
+        # Longer floats that are too large for float64 become infinite, which the check reports.
         with np.errstate(over="ignore"):
             return array.astype(np.float64, copy=False)
     except OverflowError as error:

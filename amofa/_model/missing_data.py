@@ -1,9 +1,9 @@
-"""Some columns given others: rows with missing cells, their conditional means, variances and draws.
+"""Rows with missing cells, and some columns given others: conditional means, variances and draws.
 
-Without some of its columns a factor analyser is one still: their rows of the loadings go. So what is to be said of a
-row with missing cells, NaN, is what the kernels say under the mixture of its observed columns, o. Given these, the
+A factor analyser without some of its columns is again one, without their rows of the loadings. So for a row with
+missing cells, NaN, the kernels are called with the mixture of its observed columns, o. Given these, the
 factors of a component are N(z, C^-1), C = I + Lambda_o' Psi_o^-1 Lambda_o, z the factor scores, and other columns, w,
-are N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w): a factor analyser again, whose weight is the responsibility.
+are N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w): again a factor analyser, whose weight is the responsibility.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Mask = NDArray[np.bool_]
 Result = TypeVar("Result")
 Generator = np.random.Generator | np.random.RandomState
 
-# Rows are looked through for missing cells in batches of about this many cells, of at most so many rows: a pattern is
-# prepared once in each, and what is held of a batch is as large as a chunk of rows in `Samples`.
+# Rows are searched for missing cells in batches of about this number of cells, and at most this number of rows. A
+# pattern is prepared once in each batch, and a batch takes as much memory as a chunk of rows in `Samples`.
 _BATCH_CELLS, _BATCH_ROWS = 1 << 20, 1 << 16
 
 
@@ -36,21 +36,21 @@ _BATCH_CELLS, _BATCH_ROWS = 1 << 20, 1 << 16
 
 
 def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Rows, Mask]]:
-    """Rows of a table that have the same cells missing.
+    """Yield groups of rows of a table that have the same cells missing.
 
     Parameters
     ----------
     table : (n, d) ndarray of floats
         Missing cells are NaN.
     rows : (m,) intp, optional
-        The rows that count; all where not given.
+        The rows that count; by default all.
 
     Yields
     ------
     positions : (s,) intp
-        Some rows, by their positions among those that count, rising. Each comes once.
+        Rows by their positions among those that count, increasing. Each occurs once.
     observed : (d,) bool
-        The columns in which all these have values.
+        The columns in which all these rows have values.
     """
     d = table.shape[1]
     n = len(table) if rows is None else len(rows)
@@ -65,7 +65,7 @@ def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Ro
 
 
 def _alike(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
-    """Groups of rows with equal rows of `missing` (n, d)."""
+    """Yield groups of rows with equal rows of `missing` (n, d)."""
     packed = np.packbits(missing, axis=1)
     order = np.lexsort(packed.T) if len(packed) else np.arange(0)
     changes = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
@@ -75,16 +75,16 @@ def _alike(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
 
 
 class IncompleteSamples:
-    """Rows of a table some of whose cells are missing, NaN, for passes as `Samples` has them.
+    """Rows of a table with missing cells, NaN, with the passes of `Samples`.
 
     Parameters
     ----------
     table : (n, d) ndarray of floats
-        Finite but for NaN.
+        Finite except for NaN.
     weights : (n,) float64, optional
-        Row weights; 1 where not given.
+        Row weights; by default 1.
     rows : (m,) intp, optional
-        The rows that count; all where not given.
+        The rows that count; by default all.
 
     Attributes
     ----------
@@ -101,10 +101,10 @@ class IncompleteSamples:
     def over_posterior(
         self, parameters: Parameters, function: Callable[[PosteriorBlock], Result], *, with_scores: bool = False
     ) -> list[Result]:
-        """What a function makes of each block of rows, whose log densities are those of what is observed.
+        """Yield the results of a function for each block of rows; log densities are those of the observed cells.
 
-        Blocks come ordered by what their rows miss: `PosteriorBlock.rows` are positions. A row of which nothing is
-        observed has log density 0, the mixing weights, and scores 0.
+        Blocks are ordered by pattern of missing cells; `PosteriorBlock.rows` has positions. A row without observed
+        cells has log density 0, the mixing weights as responsibilities, and scores 0.
         """
         results = []
         for positions, observed in patterns(self._table, self._rows):
@@ -115,7 +115,7 @@ class IncompleteSamples:
         return results
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
-        """The component of largest responsibility of every row, (n,) intp."""
+        """Return the component with the largest responsibility for every row, (n,) intp."""
         labels = np.empty(self.n_rows, dtype=np.intp)
 
         def put(block: PosteriorBlock) -> None:
@@ -135,9 +135,9 @@ def _over_posterior(
     with_scores: bool = True,
     positions: Rows | None = None,
 ) -> list[Result]:
-    """What a function makes of what the mixture says of some rows of a table by some of its columns.
+    """Yield the results of a function for blocks of some rows of a table, by some of its columns.
 
-    Rows are those of the table in the blocks, too, or have other positions.
+    In the blocks, rows have their positions in the table, or other ones.
     """
     positions = rows if positions is None else positions
     columns = np.flatnonzero(observed)
@@ -160,7 +160,7 @@ def _over_posterior(
 
 
 def _prior(parameters: Parameters, n: int, row_weights: FloatArray | None) -> PosteriorBlock:
-    """What the mixture says of n rows of which nothing is known."""
+    """Return the posterior of n rows without observed cells."""
     responsibilities = np.repeat(parameters.weights[:, None], n, axis=1)
     scores = np.zeros((len(parameters.loadings), n))
     return PosteriorBlock(slice(0, n), row_weights, np.zeros(n), responsibilities, scores)
@@ -170,7 +170,7 @@ def _prior(parameters: Parameters, n: int, row_weights: FloatArray | None) -> Po
 
 
 def marginal(parameters: Parameters, columns: Columns) -> Parameters:
-    """The mixture of some columns, in the order given."""
+    """Return the mixture of some columns, in the given order."""
     kept = Parameters(len(columns), parameters.n_factors)
     kept.weights[:] = parameters.weights
     for name in ("means", "uniquenesses", "loadings"):
@@ -179,19 +179,19 @@ def marginal(parameters: Parameters, columns: Columns) -> Parameters:
 
 
 def _with_fewest_factors(parameters: Parameters) -> tuple[Parameters, list[FloatArray | None]]:
-    """The same mixture with no more factors than columns, and what turns its factor scores into those asked for.
+    """Return the same mixture with no more factors than columns, and the maps to the original factor scores.
 
-    With fewer columns than factors, o < p, the columns say nothing about some directions of the factors. C then has
-    eigenvalues of 1 beside those of the columns, which may be 1e12, and would lose the digits that tell them apart. So
-    Psi^-1/2 Lambda = R'Q' by a QR decomposition, Q (p, o) with orthonormal columns: loadings Psi^1/2 R' say the same,
-    their factor scores z are few, and Q z are all of them.
+    With fewer columns than factors, o < p, the columns do not determine some directions of the factors. C then has
+    eigenvalues of 1 besides those of the columns, which may be 1e12, and would lose the digits of the former. So
+    Psi^-1/2 Lambda = R'Q' by a QR decomposition, Q (p, o) with orthonormal columns: loadings Psi^1/2 R' are equivalent,
+    and if z are their factor scores, Q z are the original ones.
 
     Returns
     -------
     narrow : Parameters
-        `parameters` itself where no component has more factors than columns.
+        `parameters` itself if no component has more factors than columns.
     turns : list of (p_k, o) float64 or None
-        Q of each component; None where it has as many factors as it had.
+        Q of each component; None if its number of factors is the same.
     """
     o = parameters.n_features
     narrow = Parameters(o, [min(p, o) for p in parameters.n_factors])
@@ -203,7 +203,7 @@ def _with_fewest_factors(parameters: Parameters) -> tuple[Parameters, list[Float
     for k, component in enumerate(parameters.components()):
         if len(component.loadings) > o:
             scale = np.sqrt(component.uniquenesses)
-            # Columns with most to say come first, or they would blur what others say.
+            # The most informative columns come first, otherwise they would drown the others in rounding.
             turns[k], root, order = qr(component.loadings / scale, mode="economic", pivoting=True)
             narrow.component_loadings(k)[:, order] = root * scale[order]
         else:
@@ -212,28 +212,28 @@ def _with_fewest_factors(parameters: Parameters) -> tuple[Parameters, list[Float
 
 
 def _turned(scores: FloatArray, offsets: Columns, turns: list[FloatArray | None]) -> FloatArray:
-    """Factor scores (P, n) from those of as few factors as possible, which start at offsets."""
+    """Return factor scores (P, n) from those of the smallest number of factors, which start at offsets."""
     parts = zip(np.split(scores, offsets[1:-1]), turns, strict=True)
     return np.concatenate([part if turn is None else turn @ part for part, turn in parts])
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Parameters:
-    """The mixture of the other columns given some, see `MixtureOfFactorAnalyzers.condition`.
+    """Return the mixture of the other columns given some; see `MixtureOfFactorAnalyzers.condition`.
 
     Parameters
     ----------
     parameters : Parameters
         Of d columns.
     known : (o,) intp
-        Columns, each once.
+        Distinct columns.
     values : (o,) float64
-        Finite, or NaN where nothing is known after all.
+        Finite, or NaN for a value that is unknown.
 
     Returns
     -------
     Parameters
-        Of the d - o other columns, rising; as many components with as many factors.
+        The mixture of the d - o other columns, increasing, with the same numbers of components and factors.
     """
     wanted = np.setdiff1d(np.arange(parameters.n_features), known)
     observed = ~np.isnan(values)
@@ -247,11 +247,11 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
 
 
 def _given_loadings(component: Component, observed: Columns, wanted: Columns) -> FloatArray:
-    """Loadings of wanted columns given observed ones, Lambda_w R^-1 with R'R = C, (p, q).
+    """Return the loadings of wanted columns given observed ones, Lambda_w R^-1 with R'R = C, (p, q).
 
-    R is that of a QR decomposition of [Psi_o^-1/2 Lambda_o; I], since the sum C itself would lose half of the digits of
-    its small eigenvalues. Long rows first and pivoting, so that short rows keep their digits, too (Higham, Accuracy and
-    Stability of Numerical Algorithms, 2nd ed., section 19.4).
+    R comes from a QR decomposition of [Psi_o^-1/2 Lambda_o; I], since the sum C itself would lose half of the digits of
+    its small eigenvalues. Long rows come first, with pivoting, so that short rows keep their digits, too (Higham,
+    Accuracy and Stability of Numerical Algorithms, 2nd ed., section 19.4).
     """
     loadings = component.loadings[:, wanted]
     p = len(loadings)
@@ -272,24 +272,24 @@ def _given_loadings(component: Component, observed: Columns, wanted: Columns) ->
 def conditional_moments(
     parameters: Parameters, known: Columns, wanted: Columns, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Means and variances of some columns given others, row by row.
+    """Return the means and variances of some columns given others, row by row.
 
     Parameters
     ----------
     parameters : Parameters
         Of d columns.
     known : (o,) intp
-        Columns, each once.
+        Distinct columns.
     wanted : (q,) intp
         Columns that are not known.
     values : (n, o) float64
-        Values of the known columns; finite, or NaN where nothing is known.
+        Values of the known columns; finite, or NaN if unknown.
 
     Returns
     -------
     means, variances : (n, q) float64
-        Exact under the mixture: of the component means, r_k, m_k, and variances, v_k, given the known values,
-        sum_k r_k m_k and sum_k r_k (v_k + (m_k - mean)^2).
+        Exact under the mixture: sum_k r_k m_k and sum_k r_k (v_k + (m_k - mean)^2), with the responsibilities r_k and
+        the means m_k and variances v_k of the components given the known values.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def conditional_moments(
 
     Notes
     -----
-    Cost O(sum_k o p_k) for each row, and O(sum_k (o + q) p_k^2) for each pattern of missing cells.
+    The cost is O(sum_k o p_k) for each row, and O(sum_k (o + q) p_k^2) for each pattern of missing cells.
 
     Examples
     --------
@@ -333,14 +333,14 @@ def conditional_moments(
 
 @np.errstate(over="ignore", invalid="ignore")
 def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None) -> None:
-    """Put conditional means of missing cells given the observed ones of their rows into them, or draws.
+    """Fill missing cells with their conditional means given the observed cells of their rows, or with draws.
 
     Parameters
     ----------
     parameters : Parameters
         Of d columns.
     table : (n, d) float64
-        Finite, or NaN where cells are missing; changed.
+        Finite, or NaN for missing cells; changed in place.
     rng : Generator or RandomState, optional
         To draw all missing cells of a row from their joint distribution.
 
@@ -358,7 +358,7 @@ def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None
             cells = _draw(parameters, block, observed, missing, rng)
         table[np.asarray(block.rows)[:, None], missing] = _checked(cells, "X")
 
-    # Draws come one after the other, in the order of rows.
+    # Draws are made one after the other, in the order of rows.
     with use_threads(None if rng is None else 1):
         for rows, observed in patterns(table):
             missing = np.flatnonzero(~observed)
@@ -367,13 +367,13 @@ def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None
 
 
 def reduced(block: PosteriorBlock, parameters: Parameters) -> FloatArray:
-    """Responsibilities r_k, then each component's factor scores times r_k, (n, K + P)."""
+    """Return the responsibilities r_k, followed by each component's factor scores times r_k, (n, K + P)."""
     spread = np.repeat(block.responsibilities, parameters.n_factors, axis=0)
     return np.concatenate([block.responsibilities, spread * block.scores]).T
 
 
 def _component_mean(parameters: Parameters, block: PosteriorBlock, wanted: Columns, k: int) -> FloatArray:
-    """mu_k + Lambda_k z_k of the wanted columns, (n, q)."""
+    """Return mu_k + Lambda_k z_k of the wanted columns, (n, q)."""
     factors = slice(*parameters.offsets[k : k + 2])
     mean: FloatArray = block.scores[factors].T @ parameters.loadings[factors][:, wanted]
     mean += parameters.means[k, wanted]
@@ -381,18 +381,18 @@ def _component_mean(parameters: Parameters, block: PosteriorBlock, wanted: Colum
 
 
 def _own_variances(component: Component, observed: Columns, wanted: Columns) -> FloatArray:
-    """Variances of wanted columns within a component given observed ones, (q,)."""
+    """Return the variances of wanted columns within a component given observed ones, (q,)."""
     variances: FloatArray = (_given_loadings(component, observed, wanted) ** 2).sum(axis=0)
     variances += component.uniquenesses[wanted]
     return variances
 
 
 def _variance_between(parameters: Parameters, block: PosteriorBlock, wanted: Columns, mean: FloatArray) -> FloatArray:
-    """Variance of the components' means about their mean, (n, q)."""
+    """Return the variance of the components' means about their mean, (n, q)."""
     variance = np.zeros(mean.shape)
     for k, responsibility in enumerate(block.responsibilities):
         deviation = _component_mean(parameters, block, wanted, k) - mean
-        # The root first: a component that takes no part may be so far off that its square is infinite.
+        # Multiply by the root first: the square may be infinite for a component that is far away and has no weight.
         variance += (np.sqrt(responsibility)[:, None] * deviation) ** 2
     return variance
 
@@ -406,10 +406,10 @@ def _checked(means: FloatArray, name: str) -> FloatArray:
 def _draw(
     parameters: Parameters, block: PosteriorBlock, observed: Columns, wanted: Columns, rng: Generator
 ) -> FloatArray:
-    """Wanted columns drawn, (n, q): a component by its responsibility, and a row of it."""
+    """Draw the wanted columns, (n, q): a component by its responsibility, then a row of it."""
     n = len(block.log_density)
     cumulated = np.cumsum(block.responsibilities, axis=0)
-    # Divided by their own last entries, so that every number below 1 finds a component, whatever the rounding.
+    # Divide by their own last entries, so that every number below 1 finds a component, whatever the rounding.
     labels = (cumulated / cumulated[-1] <= rng.random(n)).sum(axis=0)
     drawn = rng.standard_normal((n, len(wanted)))
     for k in np.unique(labels):

@@ -10,7 +10,7 @@ import numpy as np
 from amofa._parameters import Component, Parameters
 from amofa.history import FitReport, Step
 
-# Names of features are shown in lines of about this length, at most so many of them.
+# Names of features are shown in lines of about this length, up to this number of them.
 _WIDTH, _SHOWN_NAMES = 100, 40
 
 
@@ -20,7 +20,7 @@ def summarize(
     report: FitReport | None,
     feature_names: Sequence[str] | None = None,
 ) -> str:
-    """Tables of the components and, after a fit, of the steps by which the search came to them."""
+    """Return tables of the components and, after a fit, of the accepted steps of the search."""
     heading = _heading(parameters, n_parameters, report)
     if feature_names is not None:
         heading += "\n" + _features(feature_names)
@@ -51,7 +51,7 @@ def _features(names: Sequence[str]) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number with a noun, "1 step" or "3 steps"."""
+    """Return a number with a noun, "1 step" or "3 steps"."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
@@ -67,7 +67,7 @@ def _components_table(parameters: Parameters, report: FitReport | None) -> str:
 
 
 def _mean_uniqueness_share(component: Component) -> float:
-    """Part of the variance that the factors do not explain, averaged over features."""
+    """Return the part of the variance that the factors do not explain, averaged over features."""
     # Relative to the uniqueness, so that squares of loadings and variances near the ends of the range do not overflow.
     with np.errstate(under="ignore"):
         explained = (component.loadings / component.uniquenesses**0.5) ** 2
