@@ -10,7 +10,7 @@ estimated by cross-validation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from numbers import Integral
@@ -26,11 +26,12 @@ from amofa._data.deduplicate import merge_repeats
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, floor_variances
 from amofa._search.monitor import FitInterrupted
+from amofa._search.options import FitOptions
 from amofa._typing import FloatArray
-from amofa.fitting import fit
+from amofa.fitting import fit_checked
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
-from amofa.warnings import warn_caller, warn_of_constant_columns, without_warnings
+from amofa.warnings import warn_caller, warn_of_constant_columns
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
 # class that is narrow by accident takes no rows of others.
@@ -185,9 +186,11 @@ def fit_classes(
     if "checkpoint" in options:
         raise TypeError("checkpoint is of a single fit, but here are several for each class; leave it out")
     rows = _Rows.of(check_table(X), y, sample_weight)
+    fit_options = FitOptions(criterion=criterion, **options)
+    n_components = fit_options.checked(rows.X.shape[1]).n_components
     floor = check_noise_floor(noise_floor, rows.X.shape[1])
     log_priors = np.log(_check_priors(priors, rows.counts()))
-    if single_weight is None and _fixes_components(**options):
+    if single_weight is None and n_components is not None:
         single_weight = 0.0
     grid = poolings(
         None if pooled_rows is None else check_not_negative("pooled_rows", pooled_rows),
@@ -198,12 +201,12 @@ def fit_classes(
     trained = chain([rows], (rows.subset(train) for train, _ in splits))
     tables = (table for part in trained for table in part.tables(floor))
     try:
-        fits = list(apply(partial(fit_class, criterion=criterion, **options), tables))
+        fits = list(apply(partial(fit_class, options=fit_options), tables))
     except FitInterrupted:
         # Its model is that of one class, which is no classifier.
         raise KeyboardInterrupt("the fit of the classes was interrupted") from None
     whole, *partial_fits = (fits[i : i + rows.n_classes] for i in range(0, len(fits), rows.n_classes))
-    _warn_of_fits(whole, options.get("n_components"))
+    _warn_of_fits(whole, n_components)
     held_out = [rows.subset(test).held_out for _, test in splits]
     pooling = best_pooling(partial_fits, held_out, log_priors, grid)
     models = (model._named(column_names(X)) for model in class_models(whole, pooling))
@@ -314,16 +317,19 @@ def distinct_rows(X: NDArray[Any]) -> Labels:
 # ---- models of classes -----------------------------------------------------------------------------------------------
 
 
-def fit_class(table: Table, *, n_factors: Any = None, **options: Any) -> ClassFit:
-    """One factor analyser and a mixture of them."""
-    of_table = partial(fit, table.X, sample_weight=table.weights, noise_floor=table.floor)
+def fit_class(table: Table, options: FitOptions) -> ClassFit:
+    """Fit one factor analyser and a mixture of them to the rows of a class."""
+
+    def found(options: FitOptions) -> MixtureOfFactorAnalyzers:
+        # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
+        return fit_checked(table.X, table.weights, options, None, warns=False)
+
+    options = replace(options, noise_floor=table.floor)
+    mixture = found(options)
     # A sequence has numbers for the components of the mixture.
-    of_one = n_factors if isinstance(n_factors, Integral) else None
-    # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
-    with without_warnings():
-        mixture = of_table(n_factors=n_factors, **options)
-        alone = mixture.n_components == 1
-        single = mixture if alone else of_table(**{**options, "n_factors": of_one, "n_components": 1})
+    given: Any = options.n_factors
+    n_factors = int(given) if isinstance(given, Integral) else None
+    single = mixture if mixture.n_components == 1 else found(replace(options, n_components=1, n_factors=n_factors))
     return ClassFit(single, mixture, float(mixture.n_samples or 0.0))
 
 
@@ -375,11 +381,6 @@ def _check_selection(selected: ArrayLike, n: int) -> Mask:
         raise ValueError(f"cv has row {wrong[0]}, but rows are numbered from 0 to {n - 1}")
     mask[rows] = True
     return mask
-
-
-def _fixes_components(*, n_components: Any = None, n_factors: Any = None, **_: Any) -> bool:
-    """Whether the caller says how many components a mixture has, by their number or by the factors of each."""
-    return n_components is not None or not (n_factors is None or isinstance(n_factors, Integral))
 
 
 def _check_share(name: str, value: Any) -> float:

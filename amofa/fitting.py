@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.checks import check_table, check_weights
+from amofa._data.checks import check_rows
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.standardize import Standardized
@@ -35,7 +35,7 @@ from amofa.warnings import (
 )
 
 # What to do about missing cells, which models can take, but fits cannot.
-_REMEDY = (
+REMEDY = (
     "missing cells cannot be fitted yet: fit the rows without, X[numpy.isfinite(X).all(axis=1)]; the model then takes "
     "rows with NaN, and its impute(X) fills them in"
 )
@@ -214,26 +214,31 @@ def fit(
         n_threads=n_threads,
     )
     names = column_names(X)
-    table = check_table(X, remedy=_REMEDY)
-    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
-    return fit_checked(table, weights, options, names)
+    return fit_checked(*check_rows(X, sample_weight, remedy=REMEDY), options, names)
 
 
 def fit_checked(
-    table: NDArray[Any], weights: FloatArray | None, options: FitOptions, names: tuple[str, ...] | None
+    table: NDArray[Any],
+    weights: FloatArray | None,
+    options: FitOptions,
+    names: tuple[str, ...] | None,
+    *,
+    warns: bool = True,
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture to rows that are checked already; see `fit`.
 
     Parameters
     ----------
     table : (n, d) ndarray
-        As `check_table` returns it.
+        As `check_rows` returns it.
     weights : (n,) float64, optional
-        As `check_weights` returns it.
+        As `check_rows` returns it.
     options : FitOptions
         Checked here.
     names : tuple of d str, or None
         Of the columns.
+    warns : bool, default True
+        Whether to warn of constant columns and of how the search ended.
     """
     options = options.checked(table.shape[1])
     init = check_init(options.init, table, names, weights)
@@ -244,11 +249,12 @@ def fit_checked(
             checkpoint = Checkpoint(str(options.checkpoint), settings_of(table, weights, options, init))
             state = checkpoint.open()
         rows = Standardized.of(*merge_repeats(table, weights))
-        warn_of_constant_columns(rows.coordinates.constant)
-        return _fit_task(Task.of(rows, options, names, init), state, checkpoint)
+        if warns:
+            warn_of_constant_columns(rows.coordinates.constant)
+        return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)
 
 
-def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None) -> MixtureOfFactorAnalyzers:
+def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None, warns: bool) -> MixtureOfFactorAnalyzers:
     """Search from a state to the end, or to what stops it, and return the model."""
     options, constraints = task.options, task.options.constraints
     try:
@@ -263,10 +269,12 @@ def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None) -> Mixtur
                 show=show,
                 max_time=options.max_time,
             )
-            _take_steps(task, state, monitor, checkpoint)
+            in_time = _take_steps(task, state, monitor, checkpoint)
         found = monitor.best_so_far() if state.result is None else state.result
         model = task.conclude(found, state.history)
-        if state.phase == END:
+        if warns and not in_time:
+            warn_of_time(options.max_time)
+        if warns and state.phase == END:
             warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
             warn_of_shortfall(constraints.n_components, found.n_components)
         return model
@@ -276,16 +284,20 @@ def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None) -> Mixtur
         best = task.conclude(replace(state.best, converged=False), state.history)
         if options.on_interrupt == "raise":
             raise FitInterrupted(best) from interrupt
-        warn_of_interrupt()
+        if warns:
+            warn_of_interrupt()
         return best
 
 
-def _take_steps(task: Task, state: State, monitor: Monitor, checkpoint: Checkpoint | None) -> None:
-    """Take one step after the other, with the state written after each, until the search ends or is stopped."""
+def _take_steps(task: Task, state: State, monitor: Monitor, checkpoint: Checkpoint | None) -> bool:
+    """Take one step after the other, with the state written after each, until the search ends or is stopped.
+
+    Returns False where it ran out of time.
+    """
     if task.rows.samples.n_features == 0:
         task.end_at_once(state)
     if state.phase == END:
-        return
+        return True
     try:
         search = task.search(state, monitor)
         while state.phase != END:
@@ -297,5 +309,5 @@ def _take_steps(task: Task, state: State, monitor: Monitor, checkpoint: Checkpoi
             checkpoint.save_best(state, task.conclude)
         if isinstance(stop, KeyboardInterrupt):
             raise
-        if isinstance(stop, OutOfTime):
-            warn_of_time(task.options.max_time)
+        return not isinstance(stop, OutOfTime)
+    return True

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 
 import numpy as np
 
@@ -20,23 +17,10 @@ class AmofaWarning(UserWarning):
 
 
 _PACKAGE = __name__.partition(".")[0]
-_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
-
-
-@contextmanager
-def without_warnings() -> Iterator[None]:
-    """Turn off the warnings of fits in this thread, for a caller of many fits who says more about them."""
-    token = _SILENT.set(True)
-    try:
-        yield
-    finally:
-        _SILENT.reset(token)
 
 
 def warn_caller(message: str) -> None:
     """Warn with an AmofaWarning that points to the nearest line outside the package, which the user can change."""
-    if _SILENT.get():
-        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
         level, frame = level + 1, frame.f_back

@@ -25,6 +25,10 @@ _LEAST_TOTAL, _MOST_TOTAL = 1e-100, 1e100
 _LEAST_SHARE = 1e-14
 
 
+# What to do about values that are not finite, where a table must be whole.
+_REMEDY = "drop such rows or fill in values"
+
+
 # ---- tables, row weights ---------------------------------------------------------------------------------------------
 
 
@@ -33,7 +37,7 @@ def check_table(
     *,
     name: str = "X",
     n_features: int | None = None,
-    remedy: str = "drop such rows or fill in values",
+    remedy: str = _REMEDY,
 ) -> NDArray[Any]:
     """Check that X is a finite, real, two-dimensional table; copies no array but one of objects.
 
@@ -201,6 +205,14 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
             f"sample_weight sums to {total:g}, which is out of range (1e-100 to 1e100); multiply it by a constant"
         )
     return np.where(weights < _LEAST_SHARE * weights.max(), 0.0, weights)
+
+
+def check_rows(
+    X: ArrayLike, sample_weight: ArrayLike | None, *, remedy: str = _REMEDY
+) -> tuple[NDArray[Any], FloatArray | None]:
+    """Check a table and the weights of its rows, if there are any; see `check_table` and `check_weights`."""
+    table = check_table(X, remedy=remedy)
+    return table, None if sample_weight is None else check_weights(sample_weight, len(table))
 
 
 def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:

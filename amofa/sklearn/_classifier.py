@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from amofa._data.checks import check_weights
 from amofa._typing import FloatArray
 from amofa.classes import NOISE_FLOOR, PARTS, Table, fit_classes
 from amofa.pooling import ClassFit
-from amofa.sklearn._options import FLOATS, checked_rows, named_or_checked, total_iterations
+from amofa.sklearn._base import FLOATS, checked_rows, names_of_columns, total_iterations
 
 
 class AMoFAClassifier(ClassifierMixin, BaseEstimator):
@@ -173,8 +174,9 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         del options["n_jobs"]
         if not isinstance(self.cv, Integral):
             options["cv"] = check_cv(self.cv, labels, classifier=True).split(rows, labels)
-        table = named_or_checked(self, X, rows)
-        found = fit_classes(table, numbers, sample_weight=weights, apply=self._apply, **options)
+        found = fit_classes(rows, numbers, sample_weight=weights, apply=self._apply, **options)
+        names = names_of_columns(self)
+        found = replace(found, models=tuple(model._named(names) for model in found.models))
         self._found = found
         self.models_ = list(found.models)
         self.priors_ = np.exp(found.log_priors)

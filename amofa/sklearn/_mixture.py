@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from amofa._data.checks import RandomState
 from amofa._typing import FloatArray
-from amofa.fitting import fit
-from amofa.sklearn._options import FLOATS, FitOptions, checked_rows, named_or_checked
+from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_columns
 
 
-class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
+class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     """A mixture of factor analysers whose numbers of components and factors are found.
 
     Parameters are the options of `amofa.fit`, which describes them.
@@ -135,10 +134,9 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, FitOptions):
         -------
         self
         """
-        # `amofa.fit` looks for NaN, and says what to do.
+        # NaN is looked for afterwards, by a check whose error says what to do.
         rows = validate_data(self, X, dtype=FLOATS, ensure_all_finite=False)
-        self._set_fitted(fit(named_or_checked(self, X, rows), sample_weight=sample_weight, **self._options()))
-        self.labels_ = self.model_.predict(rows)
+        self.labels_ = self._fit_rows(rows, sample_weight, names_of_columns(self)).predict(rows)
         return self
 
     # -- density --

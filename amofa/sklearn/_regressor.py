@@ -12,12 +12,11 @@ from sklearn.utils.validation import validate_data
 
 from amofa._data.dataframes import column_names
 from amofa._model.missing_data import conditional_moments
-from amofa.fitting import fit
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.sklearn._options import FLOATS, FitOptions, NamedTable, checked_rows
+from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_columns
 
 
-class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
+class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     """Regression of one or several targets by a mixture of factor analysers of features and targets together.
 
     A prediction is the conditional mean of the targets given the features, exact under the mixture: in each component
@@ -122,11 +121,10 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, FitOptions):
         self._one_target = targets.ndim == 1
         self.n_outputs_ = 1 if self._one_target else targets.shape[1]
         table = np.column_stack([rows, targets]).astype(np.float64, copy=False)
-        named: ArrayLike = table
-        if hasattr(self, "feature_names_in_"):
-            features = [str(name) for name in self.feature_names_in_]
-            named = NamedTable(table, features + self._target_names(y, features))
-        self._set_fitted(fit(named, sample_weight=sample_weight, **self._options()))
+        names = names_of_columns(self)
+        if names is not None:
+            names += tuple(self._target_names(y, names))
+        self._fit_rows(table, sample_weight, names)
         return self
 
     def _target_names(self, y: ArrayLike, features: Sequence[str]) -> list[str]:

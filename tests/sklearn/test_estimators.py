@@ -6,6 +6,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from dataclasses import fields
 
 import joblib
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import amofa
+from amofa._search.options import FitOptions
 from amofa.classes import fit_classes
 from amofa.sklearn import AMoFA, AMoFAClassifier, AMoFARegressor
 
@@ -71,7 +73,7 @@ def test_kinds():
 def test_parameters_are_those_of_fit(kind):
     of_fit = {name: p.default for name, p in inspect.signature(amofa.fit).parameters.items()}
     del of_fit["X"], of_fit["sample_weight"]
-    assert kind().get_params() == of_fit
+    assert kind().get_params() == of_fit == {option.name: option.default for option in fields(FitOptions)}
 
 
 def test_parameters_of_the_classifier_are_those_of_fit_classes_or_of_fit():

@@ -1,4 +1,4 @@
-"""What the estimators share: the options of a fit as parameters, rows as scikit-learn checks them."""
+"""What the estimators share: the options of a fit as parameters, and rows as scikit-learn checks them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amofa._data.checks import check_table
+from amofa._data.checks import check_rows, check_table
+from amofa._search.options import FitOptions
+from amofa.fitting import REMEDY, fit_checked
 from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 
@@ -19,7 +21,7 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 FLOATS = (np.float64, np.float32)
 
 
-class FitOptions(BaseEstimator):
+class BaseAMoFA(BaseEstimator):
     """An estimator whose parameters are the options of `amofa.fit`, with its defaults."""
 
     def __init__(
@@ -67,12 +69,12 @@ class FitOptions(BaseEstimator):
         self.checkpoint = checkpoint
         self.n_threads = n_threads
 
-    def _options(self) -> dict[str, Any]:
-        """Keywords of `amofa.fit`."""
-        options: dict[str, Any] = self.get_params(deep=False)
-        return options
-
-    def _set_fitted(self, model: MixtureOfFactorAnalyzers) -> None:
+    def _fit_rows(
+        self, rows: NDArray[Any], sample_weight: ArrayLike | None, names: tuple[str, ...] | None
+    ) -> MixtureOfFactorAnalyzers:
+        """Fit a mixture to rows, after a check of their cells and weights, and set the attributes of it."""
+        table, weights = check_rows(rows, sample_weight, remedy=REMEDY)
+        model = fit_checked(table, weights, FitOptions(**self.get_params(deep=False)), names)
         self.model_ = model
         self.n_components_ = model.n_components
         self.n_factors_ = model.n_factors
@@ -82,40 +84,22 @@ class FitOptions(BaseEstimator):
         self.uniquenesses_ = model.uniquenesses
         self.converged_ = model.converged
         self.n_iter_ = total_iterations(model)
+        return model
 
 
 def total_iterations(model: MixtureOfFactorAnalyzers) -> int:
-    """EM iterations of all steps of the search; at least 1, for rows in which there is nothing to iterate over."""
+    """Count the EM iterations of all steps of the search; at least 1, even where there is nothing to iterate over."""
     return max(1, sum(step.n_iter for step in model.history))
 
 
-def named_or_checked(estimator: Any, X: ArrayLike, rows: NDArray[Any]) -> ArrayLike:
-    """The frame where its columns have names, which the model then keeps; otherwise the rows that were checked."""
-    return X if hasattr(estimator, "feature_names_in_") else rows
-
-
-class NamedTable:
-    """An array whose columns have names, which `amofa.fit` reads as a frame.
-
-    Parameters
-    ----------
-    values : (n, d) array
-    column_names : sequence of d str
-    """
-
-    def __init__(self, values: NDArray[Any], column_names: Sequence[str]) -> None:
-        self._values, self._names = values, tuple(column_names)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        return self._names
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self._values, dtype=dtype) if copy else np.asarray(self._values, dtype=dtype)
+def names_of_columns(estimator: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of the training rows, if they had any."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
 
 
 def checked_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Rows for a fitted estimator, float64 or float32; an error of NaN says what takes them."""
+    """Return rows for a fitted estimator, float64 or float32; the error of NaN says what takes them."""
     check_is_fitted(estimator)
     rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
     check_table(rows, remedy=estimator._remedy)
