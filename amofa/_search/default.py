@@ -17,6 +17,7 @@ from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
 from amofa._kernels._analyser import Solver
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
+from amofa._search.base import Search
 from amofa._search.constraints import REFINEMENT, Constraints
 from amofa._search.local_splits import LocalSplitter
 from amofa._search.merges import MergedPair, merge_candidates
@@ -35,7 +36,7 @@ _LEAST_GAIN, _LEAST_SHARE = 1e-3, 1e-12
 _REFINED = 1e-5
 
 
-class DefaultSearch:
+class DefaultSearch(Search):
     """Grow by splits, merge, and so on until no move lowers the cost.
 
     Parameters
@@ -70,8 +71,8 @@ class DefaultSearch:
         constraints: Constraints,
         monitor: Monitor,
     ) -> None:
-        self.state, self.samples, self.problems, self.given = state, samples, problems, given
-        self.families, self.shares, self.constraints, self.monitor = families, shares, constraints, monitor
+        super().__init__(state, samples, constraints, monitor)
+        self.problems, self.given, self.families, self.shares = problems, given, families, shares
         # What splits and merges start from need not be all rows of a huge table.
         self.sample = samples.thinned()
         # Tables with fewer rows than columns do without (d, d) arrays.
@@ -81,16 +82,6 @@ class DefaultSearch:
         self.worth_a_trial = np.inf if self.is_forced else _HOPELESS * samples.total_weight
         # Pairs of the mixture at hand, once they have been asked for.
         self.pairs: tuple[Outcome, list[MergedPair]] | None = None
-
-    def step(self) -> None:
-        """Take the next step."""
-        getattr(self, self.state.phase)()
-
-    @property
-    def result(self) -> Outcome:
-        """The model of smallest cost that meets the constraints."""
-        assert self.state.result is not None
-        return self.state.result
 
     # -- phases: the start -----------------------------------------------------------------------------------------
 
@@ -239,12 +230,6 @@ class DefaultSearch:
     # -- what phases have in common --------------------------------------------------------------------------------
 
     @property
-    def current(self) -> Outcome:
-        """The mixture at hand."""
-        assert self.state.current is not None
-        return self.state.current
-
-    @property
     def problem(self) -> Problem:
         return self.problems[self.state.noise]
 
@@ -263,10 +248,6 @@ class DefaultSearch:
 
     def _go_to(self, phase: str) -> None:
         self.state.phase, self.state.trial = phase, 0
-
-    def _accept(self, action: str, component: int, outcome: Outcome) -> None:
-        self.state.current = outcome
-        self.monitor.see(action, component, outcome, accepted=True)
 
     def _end_family(self, found: Outcome) -> None:
         state = self.state

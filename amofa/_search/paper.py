@@ -16,6 +16,7 @@ from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._em.standard import Settings, standard_em
 from amofa._parameters import Parameters
+from amofa._search.base import Search
 from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, REFINEMENT, Constraints
 from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import (
@@ -51,7 +52,7 @@ class Proposal:
     n_iter: int
 
 
-class PaperSearch:
+class PaperSearch(Search):
     """The algorithm of Kaya & Salah.
 
     Parameters
@@ -77,18 +78,8 @@ class PaperSearch:
         constraints: Constraints,
         monitor: Monitor,
     ) -> None:
-        self.state, self.samples, self.settings, self.init = state, samples, settings, start
-        self.constraints, self.monitor = constraints, monitor
-
-    def step(self) -> None:
-        """Take the next step."""
-        getattr(self, self.state.phase)()
-
-    @property
-    def result(self) -> Outcome:
-        """The model of smallest cost of all that meet the constraints."""
-        assert self.state.result is not None
-        return self.state.result
+        super().__init__(state, samples, constraints, monitor)
+        self.settings, self.init = settings, start
 
     # -- phases ----------------------------------------------------------------------------------------------------
 
@@ -265,12 +256,6 @@ class PaperSearch:
 
     # -- what phases have in common --------------------------------------------------------------------------------
 
-    @property
-    def current(self) -> Outcome:
-        """The mixture at hand."""
-        assert self.state.current is not None
-        return self.state.current
-
     def _complete_factors(self, n_factors: tuple[int, ...]) -> None:
         order = np.argsort(-self.current.parameters.weights, kind="stable")
         components = self.current.parameters.components()
@@ -292,10 +277,6 @@ class PaperSearch:
     def _em(self, start: Parameters, settings: Settings, *, target: float = np.inf) -> Outcome:
         """Run EM on all rows."""
         return standard_em(self.samples, start, settings, target=target, tell=self.monitor.tell)
-
-    def _accept(self, action: str, component: int, fit: Outcome) -> None:
-        self.state.current = fit
-        self.monitor.see(action, component, fit, accepted=True)
 
     def _record(self, proposal: Proposal, *, accepted: bool) -> None:
         fit, n_iter = proposal.fit, proposal.n_iter

@@ -1,0 +1,47 @@
+"""What both searches have in common: a state and a step."""
+
+from __future__ import annotations
+
+from amofa._data.row_chunks import Samples
+from amofa._em.outcome import Outcome
+from amofa._search.constraints import Constraints
+from amofa._search.monitor import Monitor
+from amofa._search.state import State
+
+
+class Search:
+    """A search whose phases are methods: the phase of its state names the next one.
+
+    Parameters
+    ----------
+    state : State
+        Changed by each step.
+    samples : Samples
+        In the coordinates of the search.
+    constraints : Constraints
+    monitor : Monitor
+        Sees every model that was looked at on all rows, the rejected ones too.
+    """
+
+    def __init__(self, state: State, samples: Samples, constraints: Constraints, monitor: Monitor) -> None:
+        self.state, self.samples, self.constraints, self.monitor = state, samples, constraints, monitor
+
+    def step(self) -> None:
+        """Take the next step, which sets the phase that follows it."""
+        getattr(self, self.state.phase)()
+
+    @property
+    def current(self) -> Outcome:
+        """The mixture at hand."""
+        assert self.state.current is not None
+        return self.state.current
+
+    @property
+    def result(self) -> Outcome:
+        """The model of smallest cost that meets the constraints, of a search that has ended."""
+        assert self.state.result is not None
+        return self.state.result
+
+    def _accept(self, action: str, component: int, outcome: Outcome) -> None:
+        self.state.current = outcome
+        self.monitor.see(action, component, outcome, accepted=True)
