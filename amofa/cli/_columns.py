@@ -82,7 +82,7 @@ class Selection:
             values = [j for j in range(width) if j not in others]
         if not values:
             use = "labels" if weights is None else "weights"
-            raise ValueError(f"{self.table} has no column to use but that of the {use}")
+            raise ValueError(f"{self.table} has no column besides that of the {use}")
         if twice := [j for j, count in Counter([*values, *others]).items() if count > 1]:
             raise ValueError(f"column {twice[0]} (from 0) of {self.table} is chosen twice")
         return Positions(values, weights, labels)

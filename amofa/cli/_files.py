@@ -1,10 +1,10 @@
-"""Files that commands read and write."""
+"""Read and write the files of commands."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,17 +15,17 @@ from amofa.cli._tables import Table, read_table
 from amofa.cli._text import STANDARD_STREAM
 from amofa.mixture import MixtureOfFactorAnalyzers
 
-# Arguments that name files which are read.
+# Arguments that name input files.
 _INPUTS = ("file", "model", "init", "train", "test")
 
 
 def read(arguments: argparse.Namespace, source: str, **options: Any) -> Table:
-    """A table, by the options that all commands with tables have."""
+    """Read a table with the options that all commands on tables have."""
     return read_table(source, columns=arguments.columns, delimiter=arguments.delimiter, key=arguments.key, **options)
 
 
 def read_for(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace, **options: Any) -> Table:
-    """A table for a model: its columns by their names, if both have names; cells may be missing."""
+    """Read a table for a model, finding columns by name if both have names; cells may be missing."""
     return read(
         arguments,
         arguments.file,
@@ -37,22 +37,27 @@ def read_for(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace, **o
 
 
 def check_output(arguments: argparse.Namespace) -> None:
-    """Refuse, before anything long is done, an output that cannot be written or would replace what is read."""
+    """Check, before any long computation, that the output can be written and is not an input file."""
     path = Path(arguments.output)
     if not path.parent.is_dir():
         raise ValueError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file")
-    if path.is_file() and any(Path(source).exists() and path.samefile(source) for source in _sources(arguments)):
-        raise ValueError(f"{path} is read and cannot be the output too")
+    sources = [source for name in _INPUTS if (source := getattr(arguments, name, None)) is not None]
+    if path.is_file() and any(Path(source).exists() and path.samefile(source) for source in sources):
+        raise ValueError(f"{path} cannot be both input and output")
 
 
-def _sources(arguments: argparse.Namespace) -> Sequence[str]:
-    return [source for name in _INPUTS if (source := getattr(arguments, name, None)) is not None]
+def check_regular_output(arguments: argparse.Namespace, things: str) -> None:
+    """Check that the output is a regular file, as models, which replace a file as a whole, and pictures need."""
+    check_output(arguments)
+    path = Path(arguments.output)
+    if arguments.output == STANDARD_STREAM or (path.exists() and not path.is_file()):
+        raise ValueError(f"{path} is not a regular file; {things} are written to such files only")
 
 
 def table_target(arguments: argparse.Namespace) -> str | TextIO:
-    """Where a table goes."""
+    """Return the path or the stream to which a table is written."""
     if arguments.output in (None, STANDARD_STREAM):
         return sys.stdout
     check_output(arguments)
@@ -60,7 +65,7 @@ def table_target(arguments: argparse.Namespace) -> str | TextIO:
 
 
 def named_columns(model: MixtureOfFactorAnalyzers, X: FloatArray) -> dict[str, NDArray[Any]]:
-    """Columns of rows (n, d) by the names of the model's; x0, x1, ... where it has none, or not different ones."""
+    """Return the columns of X (n, d) by the names of the model's; x0, x1, ... where it has none or repeated ones."""
     names = model.feature_names
     if names is None or len(set(names)) < len(names):
         names = tuple(f"x{j}" for j in range(model.n_features))
@@ -68,13 +73,5 @@ def named_columns(model: MixtureOfFactorAnalyzers, X: FloatArray) -> dict[str, N
 
 
 def free_name(name: str, columns: Mapping[str, Any]) -> str:
-    """A name for one more column."""
+    """Return a name that no column has: `name`, with underscores appended as needed."""
     return name if name not in columns else free_name(f"{name}_", columns)
-
-
-def check_file_target(arguments: argparse.Namespace, things: str) -> None:
-    """Refuse an output that is no regular file: what is to be there is put in place whole, or is not text."""
-    check_output(arguments)
-    path = Path(arguments.output)
-    if arguments.output == STANDARD_STREAM or (path.exists() and not path.is_file()):
-        raise ValueError(f"{path} is not a regular file; {things} are written to such files only")

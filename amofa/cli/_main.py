@@ -1,4 +1,4 @@
-"""The program: its parser, its exit status, and one line for whatever is wrong."""
+"""The program `amofa`: parser, exit status, and one line on standard error for any error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from amofa.cli._options import Parser
 from amofa.cli._output import Interrupted, complain, tell_of_interrupt
 from amofa.warnings import AmofaWarning
 
-# What a shell reports of a program that SIGINT or SIGPIPE has ended.
+_BAD_INPUT = 2
+# What a shell reports for a program that SIGINT or SIGPIPE has ended.
 _INTERRUPTED = 130
 _READER_GONE = 141
-_BAD_INPUT = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,16 +24,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments after the program's name; those of the process where not given.
+        Arguments after the program's name; by default those of the process.
 
     Returns
     -------
     int
-        Exit status: 0, or 2 after one line on standard error for input of any kind that cannot be used, or 130 after
-        one that tells of an interrupt.
+        Exit status: 0 on success; 2 if any input cannot be used and 130 if the command was interrupted, each with one
+        line on standard error; 141 if the reader of standard output is gone.
     """
     if sys.stdout is None:
-        # Closed by whoever started the program. There may be no standard error either.
+        # The parent process has closed it, and perhaps standard error, too.
         if sys.stderr is not None:
             complain("error", "standard output is closed")
         return _BAD_INPUT
@@ -56,7 +56,7 @@ def _run(argv: Sequence[str] | None) -> int:
                 return _BAD_INPUT
             arguments.run(arguments)
         finally:
-            # Here, and not when the interpreter ends, so that a failure to write is one of those below.
+            # Here rather than at exit, so that a failed write is handled below.
             sys.stdout.flush()
     except KeyboardInterrupt as interrupt:
         tell_of_interrupt(str(interrupt) if isinstance(interrupt, Interrupted) else "")
@@ -72,7 +72,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _drop_unwritable_output() -> None:
-    """Keep the interpreter from failing, at its end, to write what standard output did not take."""
+    """Discard what could not be written to standard output, which the interpreter would try again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -86,12 +86,12 @@ def _message(error: Exception) -> str:
 
 
 def _parser() -> Parser:
-    # Here, since it takes long enough to be interrupted, which is then told like later interrupts.
+    # Imported here so that Ctrl-C during these slow imports is reported like any other interrupt.
     from amofa.cli import _models, _pictures, _rows
 
     parser = Parser(
         prog="amofa",
-        description="Fit mixtures of factor analysers; how many components, and factors in each, is found.",
+        description="Fit mixtures of factor analysers with automatic numbers of components and factors.",
         epilog="example:\n  amofa demo\n  amofa fit rows.csv -o model.npz && amofa predict model.npz rows.csv",
     )
     parser.add_argument("--version", action="version", version=f"amofa {__version__}")

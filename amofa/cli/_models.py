@@ -1,4 +1,4 @@
-"""Commands about models: demo, fit, describe, sample."""
+"""The commands demo, fit, describe and sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amofa._data.dataframes import check_same_names
 from amofa._search.monitor import FitInterrupted
 from amofa._search.options import FitOptions
 from amofa._search.progress import can_be_shown
-from amofa.cli._files import check_file_target, free_name, named_columns, read, table_target
+from amofa.cli._files import check_regular_output, free_name, named_columns, read, table_target
 from amofa.cli._options import (
     Command,
     add_json,
@@ -40,13 +40,13 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=seed, default=0, help="of the random rows (default: %(default)s)")
+    parser.add_argument("--seed", type=seed, default=0, help="seed of the random rows (default: %(default)s)")
     add_json(parser)
 
 
 def _fit(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
-        check_file_target(arguments, "models")
+        check_regular_output(arguments, "models")
     given = {o.name: value for o in _FIT_OPTIONS if (value := getattr(arguments, o.name)) is not None}
     init = None if arguments.init is None else load(arguments.init)
     names = None if init is None else init.feature_names
@@ -111,14 +111,16 @@ def _sample(arguments: argparse.Namespace) -> None:
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("n", metavar="N", type=int, help="how many rows")
-    parser.add_argument("--seed", type=seed, help="for the same rows every time (default: other ones every time)")
+    parser.add_argument("n", metavar="N", type=int, help="number of rows")
+    parser.add_argument(
+        "--seed", type=seed, help="seed, to draw the same rows again (default: different rows each time)"
+    )
     parser.add_argument("--labels", action="store_true", help="add the component of each row")
     add_output(parser)
 
 
 COMMANDS = (
-    Command("demo", _demo, _add_demo, "fit example 2 of the paper and compare with the truth", "amofa demo --seed 3"),
+    Command("demo", _demo, _add_demo, "fit the paper's example 2 and compare with the truth", "amofa demo --seed 3"),
     Command("fit", _fit, _add_fit, "fit a mixture to a table", "amofa fit iris.csv --columns 0-3 -o iris.npz"),
     Command("describe", _describe, _add_describe, "show a model", "amofa describe iris.npz --json"),
     Command(

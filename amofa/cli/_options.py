@@ -1,4 +1,4 @@
-"""The parser of all commands, and the options that several of them have."""
+"""The parser of all commands, and options that several commands have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Command(NamedTuple):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line, and whose examples keep their lines."""
+    """A parser whose errors are one line, and whose examples keep their line breaks."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
@@ -30,28 +30,31 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} (see {self.prog} --help)")
 
 
+# ---- types of arguments ----------------------------------------------------------------------------------------------
+
+
 def one_or_list(kind: Callable[[str], float]) -> Callable[[str], float | list[float]]:
-    """A parser of one number, or of a list of them with commas."""
+    """Return a function that parses one number, or a list of numbers with commas."""
 
     def parse(text: str) -> float | list[float]:
         try:
             values = [kind(entry) for entry in text.split(",")]
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not one {kind.__name__}, nor several with commas") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is not one {kind.__name__} or several with commas") from None
         return values if len(values) > 1 else values[0]
 
     return parse
 
 
 def seed(text: str) -> int:
-    """Of random numbers."""
+    """Parse the seed of a random generator."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
     return int(text)
 
 
 def column_list(text: str) -> list[str]:
-    """Columns with commas between them; quotes around names with commas."""
+    """Parse a list of columns with commas; a name with a comma is quoted."""
     try:
         columns = next(csv.reader([text], skipinitialspace=True))
     except csv.Error:
@@ -61,8 +64,7 @@ def column_list(text: str) -> list[str]:
     return columns
 
 
-def _delimiter(text: str) -> str:
-    return _DELIMITER_NAMES.get(text, text)
+# ---- shared options --------------------------------------------------------------------------------------------------
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -89,15 +91,15 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--delimiter",
-        type=_delimiter,
+        type=lambda text: _DELIMITER_NAMES.get(text, text),
         metavar="CHAR",
-        help=f"what separates fields: a character or {', '.join(_DELIMITER_NAMES)} (default: by ending and first line)",
+        help=f"field separator: a character, or {', '.join(_DELIMITER_NAMES)} (default: by file name and first line)",
     )
-    parser.add_argument("--key", metavar="ARRAY", help="array of an .npz file (default: the only table in it)")
+    parser.add_argument("--key", metavar="ARRAY", help="array of an .npz file (default: its only table)")
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--weights", metavar="COLUMN", help="column that says how often each row counts")
+    parser.add_argument("--weights", metavar="COLUMN", help="column of row weights: how often each row counts")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -111,6 +113,4 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="no progress on standard error, where that is a terminal"
-    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="show no progress (on standard error, on terminals)")

@@ -1,4 +1,4 @@
-"""What commands print: text, JSON, and lines on standard error."""
+"""Print text, JSON, and lines on standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def say_json(values: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON has: lists for arrays and tuples, null for what is not finite."""
+    """Return a value as JSON has it: lists for arrays and tuples, None for numbers that are not finite."""
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -33,21 +33,21 @@ def _plain(value: Any) -> Any:
 
 
 def complain(kind: str, message: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     sys.stderr.write(f"amofa: {kind}: {' '.join(message.split())}\n")
 
 
 class Interrupted(KeyboardInterrupt):
-    """A command was interrupted; the message says what there is of its work."""
+    """An interrupt of a command; the message says what has been saved."""
 
 
-def tell_of_interrupt(what_is_left: str) -> None:
-    """One line on standard error, below what the terminal shows for the keys."""
-    sys.stderr.write(f"amofa: interrupted{what_is_left and '; '}{what_is_left}\n")
+def tell_of_interrupt(saved: str) -> None:
+    """Print one line on standard error about an interrupt, and what has been saved."""
+    sys.stderr.write(f"amofa: interrupted{saved and '; '}{saved}\n")
 
 
 def description(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
-    """What is worth knowing about a model, but for its larger parameters, for JSON."""
+    """Return a description of a model for JSON, without its larger parameters."""
     return {
         "n_components": model.n_components,
         "n_features": model.n_features,

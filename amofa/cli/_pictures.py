@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from amofa import plot
-from amofa.cli._files import check_file_target, read_for
+from amofa.cli._files import check_regular_output, read_for
 from amofa.cli._options import Command, add_model, add_table, column_list
 from amofa.cli._tables import Table
 from amofa.io import load
@@ -20,10 +20,10 @@ _RESOLUTION = 150
 
 
 class _Kind(NamedTuple):
-    """A picture, and which options it has."""
+    """A kind of picture, and its options."""
 
     draw: Callable[..., Any]
-    has_rows: bool | None  # None: it may have
+    has_rows: bool | None  # None: optional
     options: tuple[str, ...] = ()
 
 
@@ -37,22 +37,22 @@ _KINDS = {
     "evolution": _Kind(plot.evolution, False),
     "message-length": _Kind(plot.message_length, False),
 }
-# What options of the command are called by the functions that draw.
+# Options that the functions of amofa.plot call otherwise.
 _NAMES = {"axes": "columns"}
 
 
 def _plot(arguments: argparse.Namespace) -> None:
-    check_file_target(arguments, "pictures")
+    check_regular_output(arguments, "pictures")
     if not Path(arguments.output).suffix:
-        # Matplotlib would write another file, with an ending.
-        raise ValueError(f"{arguments.output} has no ending that tells the format; add .png, .pdf or .svg")
+        # Matplotlib would append an extension, and so write another file.
+        raise ValueError(f"{arguments.output} has no extension that gives the format; add .png, .pdf or .svg")
     model = load(arguments.model)
     name = _kind(arguments, model)
     kind = _KINDS[name]
     _check_use(arguments, name, kind)
     table = None if arguments.file is None else read_for(model, arguments, labels=arguments.labels)
     options = {_NAMES.get(o, o): value for o in kind.options if (value := _option(arguments, o, table)) is not None}
-    # No window is wanted, wherever there is a screen.
+    # No windows, even where there is a screen.
     plot.use_files()
     if kind.has_rows is not False and table is not None:
         ax = kind.draw(model, table.values, **options)
@@ -69,16 +69,16 @@ def _kind(arguments: argparse.Namespace, model: MixtureOfFactorAnalyzers) -> str
 
 
 def _check_use(arguments: argparse.Namespace, name: str, kind: _Kind) -> None:
-    """Refuse options that the picture does not have."""
+    """Check that the kind of picture has the options that are given."""
     for option in ("axes", "column", "component", "labels"):
         if getattr(arguments, option) is not None and option not in kind.options:
-            raise ValueError(f"--{option} is of no use for --kind {name}")
+            raise ValueError(f"--{option} cannot be used with --kind {name}")
     if kind.has_rows and arguments.file is None:
         raise ValueError(f"--kind {name} needs rows; add FILE")
     if kind.has_rows is False and arguments.file is not None:
-        raise ValueError(f"--kind {name} is of the model alone; leave out {arguments.file}")
+        raise ValueError(f"--kind {name} takes no rows; leave out {arguments.file}")
     if arguments.labels is not None and arguments.file is None:
-        raise ValueError("--labels are those of rows; add FILE")
+        raise ValueError("--labels needs rows; add FILE")
 
 
 def _option(arguments: argparse.Namespace, option: str, table: Table | None) -> Any:
@@ -92,7 +92,7 @@ def _option(arguments: argparse.Namespace, option: str, table: Table | None) -> 
 
 
 def _with_gaps(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels with None where a field of text is empty."""
+    """Return labels with None where the text is empty."""
     if labels.dtype.kind != "U":
         return labels
     with_gaps = labels.astype(object)
@@ -101,7 +101,7 @@ def _with_gaps(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _column(text: str) -> int | str:
-    """Columns are numbered from 0; other texts are names."""
+    """Parse a column: a number from 0, or a name."""
     return int(text) if text.isdecimal() else text
 
 
@@ -110,14 +110,17 @@ def _add_plot(parser: argparse.ArgumentParser) -> None:
     add_table(parser, nargs="?")
     parser.add_argument("-o", "--output", metavar="PICTURE", required=True, help="file to write: .png, .pdf, .svg, ...")
     parser.add_argument(
-        "--kind", choices=_KINDS, metavar="KIND", help=f"{', '.join(_KINDS)} (default: what suits model and rows)"
+        "--kind", choices=_KINDS, metavar="KIND", help=f"{', '.join(_KINDS)} (default: by model and rows)"
     )
     parser.add_argument(
-        "--axes", type=column_list, metavar="X,Y", help="two columns for clusters (default: the plane that tells most)"
+        "--axes",
+        type=column_list,
+        metavar="X,Y",
+        help="two columns for clusters (default: the most telling plane)",
     )
     parser.add_argument("--column", metavar="X", help="column for density (default: the first)")
     parser.add_argument("--component", type=int, metavar="K", help="component for scores or loadings")
-    parser.add_argument("--labels", metavar="COLUMN", help="column of FILE that gives rows their colours")
+    parser.add_argument("--labels", metavar="COLUMN", help="column of FILE by which rows are coloured")
 
 
 COMMANDS = (

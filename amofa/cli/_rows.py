@@ -1,4 +1,4 @@
-"""Commands about rows: predict, score, impute, classify."""
+"""The commands predict, score, impute and classify."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from amofa.cli._text import suffix
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 
-# What `amofa score` says, by name in its JSON object.
+# Lines of `amofa score`, by name in its JSON object.
 _SCORES = {
     "n_samples": "rows              {:14g}",
     "mean_log_density": "mean log density  {:14.4f}  nats per row; higher is better",
@@ -67,7 +67,7 @@ def _predict(arguments: argparse.Namespace) -> None:
 def _prediction_columns(
     labels: NDArray[np.intp], probabilities: FloatArray | None = None, factor_scores: Sequence[FloatArray] = ()
 ) -> dict[str, NDArray[Any]]:
-    """Columns (n,) by name, from labels (n,), probabilities (n, K) and K arrays (n, p_k) of factor scores."""
+    """Return columns (n,) by name, from labels (n,), probabilities (n, K) and K arrays (n, p_k) of factor scores."""
     columns: dict[str, NDArray[Any]] = {"label": labels}
     if probabilities is not None:
         columns |= {f"p{k}": column for k, column in enumerate(probabilities.T)}
@@ -80,9 +80,9 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_table(parser)
     add_output(parser)
-    parser.add_argument("--proba", action="store_true", help="add the probability of every component: p0, p1, ...")
+    parser.add_argument("--proba", action="store_true", help="add the probability of each component: p0, p1, ...")
     parser.add_argument(
-        "--scores", action="store_true", help="add the factor scores under every component: z0_0, z0_1, ..."
+        "--scores", action="store_true", help="add the factor scores under each component: z0_0, z0_1, ..."
     )
     add_json(parser)
 
@@ -112,7 +112,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_table(parser)
     add_weights(parser)
-    parser.add_argument("--per-row", action="store_true", help="print the log density of every row, nats")
+    parser.add_argument("--per-row", action="store_true", help="print the log density of each row, in nats")
     add_json(parser)
 
 
@@ -122,7 +122,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
 def _impute(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
     if arguments.seed is not None and not arguments.draws:
-        raise ValueError("--seed is for draws; add --draws")
+        raise ValueError("--seed needs --draws")
     model = load(arguments.model)
     table, known = _read_known(model, arguments)
     filled = model.impute(table.values, known_columns=known, draws=arguments.draws, random_state=arguments.seed)
@@ -130,7 +130,7 @@ def _impute(arguments: argparse.Namespace) -> None:
 
 
 def _read_known(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace) -> tuple[Table, tuple[str, ...] | None]:
-    """A table; and if --columns has only some of the model's, which ones, by their names."""
+    """Read a table, and return it with the names of its columns if they are only some of the model's."""
     if arguments.columns is None or model.feature_names is None:
         return read_for(model, arguments), None
     table = read(arguments, arguments.file, may_be_missing=True)
@@ -141,13 +141,15 @@ def _read_known(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace) 
 
 
 def _add_impute(parser: argparse.ArgumentParser) -> None:
-    parser.description = f"{parser.description} Of columns by name, --columns may have some of the model's alone."
+    parser.description = f"{parser.description} With --columns by name, some of the model's columns are enough."
     add_model(parser)
     add_table(parser)
     parser.add_argument(
-        "--draws", action="store_true", help="draws from their conditional distribution, not conditional means"
+        "--draws", action="store_true", help="fill in draws from the conditional distribution, not its mean"
     )
-    parser.add_argument("--seed", type=seed, help="for the same draws every time (default: other ones every time)")
+    parser.add_argument(
+        "--seed", type=seed, help="seed, to draw the same values again (default: different ones each time)"
+    )
     add_output(parser)
 
 
@@ -157,7 +159,7 @@ def _add_impute(parser: argparse.ArgumentParser) -> None:
 def _classify(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
     if arguments.score and target is not sys.stdout:
-        raise ValueError("--score prints how good labels are, not labels; leave out --output")
+        raise ValueError("--score prints the accuracy, not the labels; leave out --output")
     train = read(arguments, arguments.train, weights=arguments.weights, labels=arguments.labels)
     assert train.labels is not None
     if n_without := int(np.count_nonzero(train.labels == "")):
@@ -167,14 +169,14 @@ def _classify(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{arguments.test} has no column {arguments.labels!r}, which --score needs")
     names, numbers = np.unique(train.labels, return_inverse=True)
     if arguments.proba and suffix(arguments.output or "") == ".npy" and names.dtype.kind == "U":
-        raise ValueError(f"{arguments.output}: labels that are text and probabilities go into text files (.csv, .tsv)")
+        raise ValueError(f"{arguments.output}: write text labels with probabilities to a text file (.csv, .tsv)")
     with progress_of_fits(can_be_shown() and not arguments.quiet) as apply:
         classes = fit_classes(train.values, numbers, sample_weight=train.weights, priors=arguments.priors, apply=apply)
     _tell(arguments, target, classes, names, test)
 
 
 def _read_test(arguments: argparse.Namespace, train: Table) -> Table:
-    """Rows to label, by the names of the columns of the others; their labels, if they have them."""
+    """Read the rows to label, finding columns by the names of the training table; with labels if there are any."""
     return read(
         arguments,
         arguments.test,
@@ -187,7 +189,7 @@ def _read_test(arguments: argparse.Namespace, train: Table) -> Table:
 
 
 def _tell(arguments: argparse.Namespace, target: Any, classes: ClassMixtures, names: NDArray[Any], test: Table) -> None:
-    """Labels of the rows, as a table or JSON, or how many of them are right."""
+    """Write the labels of the rows, as a table or JSON, or print their accuracy."""
     proba = np.exp(classes.log_posteriors(test.values))
     found = names[proba.argmax(axis=1)]
     confusion = None
@@ -218,7 +220,7 @@ def _tell(arguments: argparse.Namespace, target: Any, classes: ClassMixtures, na
 
 
 def _confusion(true: NDArray[Any], found: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """All labels, (L,), and how many rows of each true one, downwards, got each, (L, L)."""
+    """Return all labels (L,), and the number of rows (L, L) with each true label (first axis) and each found label."""
     labels, numbers = np.unique(np.concatenate([true, found]), return_inverse=True)
     counts = np.zeros((len(labels), len(labels)), dtype=np.intp)
     np.add.at(counts, (numbers[: len(true)], numbers[len(true) :]), 1)
@@ -239,18 +241,20 @@ def _report(labels: NDArray[Any], counts: NDArray[np.intp]) -> str:
 
 def _add_classify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="TRAIN", help="table with labels; .npy, .npz or text")
-    parser.add_argument("test", metavar="TEST", help="table of rows to label, with or without labels of their own")
+    parser.add_argument("test", metavar="TEST", help="table of rows to label, with or without true labels")
     parser.add_argument("--labels", metavar="COLUMN", required=True, help="column of labels, text or numbers")
     add_table_options(parser)
     add_weights(parser)
     parser.add_argument(
-        "--priors", default="uniform", help="uniform, or empirical for the shares of the classes (default: %(default)s)"
+        "--priors",
+        default="uniform",
+        help="uniform, or empirical: class shares in TRAIN (default: %(default)s)",
     )
-    parser.add_argument("--proba", action="store_true", help="add the probability of every class: p_NAME, ...")
+    parser.add_argument("--proba", action="store_true", help="add the probability of each class: p_NAME, ...")
     parser.add_argument(
         "--score",
         action="store_true",
-        help="print how many labels are right, where TEST has labels, and not the labels",
+        help="print the accuracy instead of the labels; TEST must have labels",
     )
     add_output(parser)
     add_quiet(parser)
@@ -262,16 +266,16 @@ COMMANDS = (
         "predict",
         _predict,
         _add_predict,
-        "label rows by component",
+        "label rows by their component",
         "amofa predict iris.npz new.csv --proba -o labels.csv",
     ),
-    Command("score", _score, _add_score, "say how well a model describes rows", "amofa score iris.npz new.csv"),
+    Command("score", _score, _add_score, "print how well a model describes rows", "amofa score iris.npz new.csv"),
     Command("impute", _impute, _add_impute, "fill in missing cells", "amofa impute iris.npz holes.csv -o whole.csv"),
     Command(
         "classify",
         _classify,
         _add_classify,
-        "label rows by a mixture for each class of other rows",
+        "label rows by classes, with a mixture for each class of labelled rows",
         "amofa classify train.csv test.csv --labels species -o labels.csv",
     ),
 )

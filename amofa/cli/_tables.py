@@ -1,4 +1,4 @@
-"""Tables in files: numbers from text, .npy and .npz files, and columns out to text and .npy files."""
+"""Read tables of text and .npy and .npz files; write tables of text and .npy files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from amofa._data.checks import check_incomplete_table, check_table
 from amofa.cli._columns import Columns, Selection
 from amofa.cli._text import DELIMITERS, STANDARD_STREAM, read_text, suffix
 
-# Rows that are turned into Python objects at a time on their way out.
+# Rows that are written at a time: they are Python objects then.
 _ROWS_AT_ONCE = 1 << 14
-# How much an error message shows of numpy's, which may quote the file, and how many names of arrays.
+# Characters of a name or of numpy's message, which may quote the file, and names of arrays in an error message.
 _SHOWN_REASON, _SHOWN_NAMES = 200, 20
 
 
@@ -29,11 +29,11 @@ class Table:
     values : (n, d) ndarray
         Finite real numbers; NaN where a cell is missing.
     weights : (n,) ndarray or None
-        The column of row weights, where one was asked for.
+        Row weights, if a column of them was asked for.
     labels : (n,) ndarray or None
-        The column of labels, text or numbers, where one was asked for.
+        Labels, text or numbers, if a column of them was asked for.
     names : tuple of d str, or None
-        Names of the columns, where the file has them.
+        Names of the columns, if the file has them.
     """
 
     values: NDArray[Any]
@@ -63,28 +63,28 @@ def read_table(
     Parameters
     ----------
     source : str
-        A path, or "-" for standard input, which is read as text. The ending decides: .npy and .npz are numpy's (never
-        unpickled, .npy is mapped into memory), all others are UTF-8 text. Leading lines of text that start with "#" are
-        skipped. The first line after them names the columns if a field of it is neither a number nor a missing value.
+        A path, or "-" for standard input, which is read as text. The extension decides: .npy and .npz are numpy's
+        (never unpickled; .npy is mapped into memory), all others are UTF-8 text. Leading lines that start with "#" are
+        skipped. The next line is a header if any of its fields is neither a number nor a missing value.
     columns : sequence of str, optional
-        Columns to read: names, numbers from 0, or ranges of numbers such as "0-3". Others may hold any text. Without
-        them, all but those of the weights and labels.
+        Columns to read: names, numbers from 0, or ranges of numbers such as "0-3"; others may hold any text. By
+        default all but those of the weights and labels.
     weights, labels : str, optional
         The columns of row weights and of labels.
     delimiter : str, optional
-        What separates fields, one character; " " is any white space. Without it: a tab in .tsv and .tab files,
-        otherwise what the first line shows.
+        Field separator, one character; " " is any white space. By default a tab in .tsv and .tab files, otherwise a
+        guess from the first line.
     key : str, optional
-        Which array of an .npz file. Not needed if only one has two dimensions.
+        Array of an .npz file. Not needed if only one has two dimensions.
     names : sequence of str, optional
-        The columns to read of a file that has names, where `columns` are not given.
+        Columns to read from a file with a header, where `columns` is None.
     n_features : int, optional
-        The number of columns that there must be, weights and labels not counted.
+        Required number of columns, without weights and labels.
     may_lack_labels : bool
-        Whether there may be no column of labels: none of that name, or in a file without names, `n_features` columns
-        in all.
+        Whether the column of labels may be absent: no column of that name, or in a file without a header, `n_features`
+        columns in all.
     may_be_missing : bool
-        Whether cells may be missing, which are NaN then.
+        Whether cells may be missing; they are NaN.
 
     Returns
     -------
@@ -96,10 +96,6 @@ def read_table(
         If the file cannot be read.
     ValueError
         If it does not hold such a table. The message names the file and, for text, the line and the column.
-
-    Notes
-    -----
-    Text is parsed by `numpy.loadtxt`; lines are looked at one by one only to say what is wrong.
 
     Examples
     --------
@@ -132,7 +128,7 @@ def read_table(
         else:
             table = check_table(values, name=name, n_features=n_features)
     except TypeError as error:
-        # A dtype, which for a file is a matter of its content.
+        # Of the dtype, which is an error of the file, not of the caller.
         raise ValueError(str(error)) from None
     return Table(table, row_weights, found.labels, found_names)
 
@@ -141,7 +137,7 @@ def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
     if not is_text:
         raise ValueError(f"{table} is not a text file, so it has no delimiter")
     if len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"+-.\r\n':
-        raise ValueError(f"delimiter must be one character that is no part of a number, got {delimiter!r}")
+        raise ValueError(f"delimiter must be one character that cannot be part of a number, got {delimiter!r}")
 
 
 # ---- numpy's files ---------------------------------------------------------------------------------------------------
@@ -152,7 +148,7 @@ def _read_numpy(source: str, selection: Selection, key: str | None) -> Columns:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
-        raise ValueError(f"{source} holds an array of {array.ndim} dimensions; a table of rows and columns is needed")
+        raise ValueError(f"{source} holds an array of {array.ndim} dimensions; it must have rows and columns")
     width = array.shape[1]
     positions = selection.positions(None, width)
     # The whole of a file that is mapped into memory is not copied.
@@ -204,19 +200,19 @@ def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, he
     Parameters
     ----------
     target : str or text stream
-        The ending of a path decides: .npy is numpy's, .tsv and .tab are text with tabs, all others, and streams, text
-        with commas.
+        The extension of a path decides: .npy is numpy's, .tsv and .tab are text with tabs; all others, and streams,
+        are text with commas.
     columns : mapping of names to (n,) ndarrays
-        An .npy file gets an array (n, number of columns), or (n,) if there is one column only; it keeps no names.
+        An .npy file has no names; its array is (n, number of columns), or (n,) for a single column.
     header : bool, default True
-        Whether the first line of text names the columns.
+        Whether the first line of text has the names of the columns.
 
     Raises
     ------
     OSError
         If the file cannot be written.
     ValueError
-        If the ending of the path is .npz.
+        If the extension of the path is .npz.
 
     Examples
     --------
@@ -233,14 +229,14 @@ def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, he
         with open(target, "wb") as file:
             np.save(file, arrays[0] if len(arrays) == 1 else np.column_stack(arrays), allow_pickle=False)
     elif suffix(target) == ".npz":
-        raise ValueError(f"{target}: tables are written as text (.csv, .tsv) or as .npy")
+        raise ValueError(f"{target}: write tables as text (.csv, .tsv) or .npy")
     else:
         with open(target, "w", encoding="utf-8", newline="") as stream:
             _write_text(stream, columns, DELIMITERS.get(suffix(target), ","), header)
 
 
 def _write_text(stream: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str, header: bool) -> None:
-    # Python's numbers, which are written with as many digits as it takes to read the same number again.
+    # As Python's numbers, which are written with all the digits that it takes to read the same number again.
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
     if header:
         writer.writerow(columns)

@@ -113,7 +113,7 @@ def _read_header(
         return None, len(cells), chain([(header_line, header)], records)
     row = next(records, None)
     if row is None:
-        raise ValueError(f"{table} holds no rows: line {header_line} is not all numbers, so it names the columns")
+        raise ValueError(f"{table} holds no rows: line {header_line} is not all numbers and was read as the header")
     return tuple(cells), len(cells), chain([row], records)
 
 

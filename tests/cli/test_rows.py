@@ -207,10 +207,10 @@ def test_impute_from_some_columns(run, refusal, iris):
 
 @pytest.mark.usefixtures("files")
 def test_refusals_of_impute(refusal):
-    assert refusal("impute", "model.npz", "rows.npy", "--seed", "3") == "--seed is for draws; add --draws"
+    assert refusal("impute", "model.npz", "rows.npy", "--seed", "3") == "--seed needs --draws"
     write("bad.csv", "x,y\n1,inf\n")
     assert refusal("impute", "model.npz", "bad.csv") == "bad.csv, line 2, column 'y': 'inf' is not a finite number"
-    assert refusal("impute", "model.npz", "bad.csv", "-o", "bad.csv") == "bad.csv is read and cannot be the output too"
+    assert refusal("impute", "model.npz", "bad.csv", "-o", "bad.csv") == "bad.csv cannot be both input and output"
 
 
 # ---- classify --------------------------------------------------------------------------------------------------------
@@ -311,11 +311,11 @@ def test_classify_with_weights_and_priors(run, iris):
         ("train.csv new.csv", "the following arguments are required: --labels (see amofa classify --help)"),
         ("train.csv new.csv --labels no", "train.csv has no column 'no'; columns are numbered from 0 to 4 and named a"),
         ("train.csv new.csv --labels kind --score", "new.csv has no column 'kind', which --score needs"),
-        ("train.csv test.csv --labels kind --score -o out.csv", "--score prints how good labels are, not labels"),
+        ("train.csv test.csv --labels kind --score -o out.csv", "--score prints the accuracy, not the labels"),
         ("train.csv new.csv --labels kind --priors all", "priors must be"),
-        ("train.csv new.csv --labels kind -o train.csv", "train.csv is read and cannot be the output too"),
-        ("train.csv new.csv --labels kind -o new.csv", "new.csv is read and cannot be the output too"),
-        ("train.csv new.csv --labels kind --proba -o out.npy", "out.npy: labels that are text and probabilities"),
+        ("train.csv new.csv --labels kind -o train.csv", "train.csv cannot be both input and output"),
+        ("train.csv new.csv --labels kind -o new.csv", "new.csv cannot be both input and output"),
+        ("train.csv new.csv --labels kind --proba -o out.npy", "out.npy: write text labels with probabilities"),
         ("holes.csv new.csv --labels kind", "holes.csv, line 2, column 'a': the value is missing"),
         ("unlabelled.csv new.csv --labels kind", "unlabelled.csv has 1 rows without a label; drop them"),
         ("train.csv short.csv --labels kind", "short.csv has no column 'b'; columns are numbered from 0 to 0"),

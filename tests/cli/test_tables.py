@@ -249,7 +249,7 @@ def test_a_name_of_two_columns(file):
 def test_nothing_but_weights(file, tmp_path):
     np.save(tmp_path / "x.npy", ROWS[:, :1])
     for path in (file("x.csv", "1\n2\n"), str(tmp_path / "x.npy")):
-        assert refusal(path, weights="0") == "FILE has no column to use but that of the weights"
+        assert refusal(path, weights="0") == "FILE has no column besides that of the weights"
 
 
 # ---- what is wrong with a text ---------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_nothing_but_weights(file, tmp_path):
         ("x.tsv", "1\t2\n\t3\n", "FILE, line 2, column 0 (from 0): the value is missing"),
         ("x.csv", "", "FILE holds no rows"),
         ("x.csv", "\n# nothing\n\n", "FILE holds no rows"),
-        ("x.csv", "\na,b\n", "FILE holds no rows: line 2 is not all numbers, so it names the columns"),
+        ("x.csv", "\na,b\n", "FILE holds no rows: line 2 is not all numbers and was read as the header"),
         ("x.csv", b"gr\xf6\xdfe\n1\n", "FILE is not UTF-8 text (invalid start byte); save it as UTF-8"),
         ("x.csv", b"1\n" * 99999 + b"\xff\n", "FILE is not UTF-8 text (invalid start byte); save it as UTF-8"),
         (
@@ -347,8 +347,8 @@ def test_npz(tmp_path):
 def test_refused_arrays(tmp_path):
     path = str(tmp_path / "x.npy")
     for values, message in (
-        (np.zeros((2, 2, 2)), "FILE holds an array of 3 dimensions; a table of rows and columns is needed"),
-        (np.float64(1), "FILE holds an array of 0 dimensions; a table of rows and columns is needed"),
+        (np.zeros((2, 2, 2)), "FILE holds an array of 3 dimensions; it must have rows and columns"),
+        (np.float64(1), "FILE holds an array of 0 dimensions; it must have rows and columns"),
         (np.zeros((0, 2)), "FILE has shape (0, 2); at least one row and one column are needed"),
         (np.array([["a"]]), "FILE has dtype <U1; a table of real numbers is needed: encode or drop other columns"),
         (ROWS * 1j, "FILE is complex; "),
@@ -430,7 +430,7 @@ def test_no_rows_to_write(tmp_path):
 
 
 def test_refused_output(tmp_path):
-    with pytest.raises(ValueError, match=r"x\.npz: tables are written as text \(\.csv, \.tsv\) or as \.npy"):
+    with pytest.raises(ValueError, match=r"x\.npz: write tables as text \(\.csv, \.tsv\) or \.npy"):
         write_table(str(tmp_path / "x.npz"), {"a": np.zeros(1)})
     with pytest.raises(FileNotFoundError):
         write_table(str(tmp_path / "no" / "x.csv"), {"a": np.zeros(1)})
@@ -484,7 +484,7 @@ def test_refusals_of_labels(file):
     assert refusal(source, labels="0-1") == "labels must be one column, got '0-1'"
     assert refusal(source, labels="a", columns=["0"]) == "column 0 (from 0) of FILE is chosen twice"
     assert refusal(source, labels="a", weights="a").startswith("column 0 (from 0) of FILE is chosen twice")
-    assert refusal(file("y.csv", "a\n1\n"), labels="a") == "FILE has no column to use but that of the labels"
+    assert refusal(file("y.csv", "a\n1\n"), labels="a") == "FILE has no column besides that of the labels"
 
 
 @pytest.mark.parametrize("cell", ["", "NA", "nan", "NaN", " ? ", "null"])
