@@ -1,10 +1,10 @@
-"""Classification by one mixture of factor analysers for each class; classes borrow covariance from one another.
+"""Classification by a mixture of factor analysers for each class; classes borrow covariance from one another.
 
-Classes are to be told apart, not counted, so components and factors are chosen by AIC, which estimates how well the
-next rows are predicted. The density of a class is that of one factor analyser, of a mixture, or a mean of both, which
-is a mixture, too. Every covariance is drawn towards the mean covariance of the components of all classes, as if so many
-rows of it had been seen: the posterior mean under a conjugate prior. How many rows, and which of the three, is
-estimated by cross-validation.
+The aim is to predict classes, not to count clusters, so components and factors are chosen by AIC, which estimates how
+well new rows are predicted. The density of a class is that of a single factor analyser, of a mixture, or a weighted
+mean of both, which is a mixture, too. Every covariance is shrunk towards the mean covariance of the components of all
+classes, as if a number of rows with that covariance had been seen: the posterior mean under a conjugate prior.
+Cross-validation estimates this number and chooses among the three densities.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
 from amofa.warnings import warn_caller, warn_of_constant_columns
 
-# Smallest uniqueness as a share of a column's variance in all classes. It matters more than in a fit of one table: a
-# class that is narrow by accident takes no rows of others.
+# Smallest uniqueness as a share of a column's variance in all classes. It matters more than in the fit of one table: a
+# class that is narrow by coincidence would lose its new rows to others.
 NOISE_FLOOR = 0.06
-# Parts of every class that are held out in turn, and the most different rows of a class that take part.
+# Number of parts of every class that are held out in turn, and the maximum number of distinct rows of a class.
 PARTS = 3
 MOST_ROWS = 1000
-# Marks of rows beside the numbers of their parts: in no training set but the whole, or in all.
+# Marks of rows, besides the numbers of parts: in no training set except the whole one, or in all of them.
 _LEFT_OUT, _ALWAYS = -1, -2
 
 Labels = NDArray[np.intp]
@@ -60,18 +60,18 @@ Apply = Callable[[Callable[[Table], ClassFit], Iterable[Table]], Iterable[ClassF
 
 @dataclass(frozen=True)
 class ClassMixtures:
-    """What `fit_classes` finds.
+    """The result of `fit_classes`.
 
     Attributes
     ----------
     models : tuple of MixtureOfFactorAnalyzers
         The density of each class.
     log_priors : (C,) float64
-        Logarithms of the classes' probabilities.
+        Log probabilities of the classes.
     pooling : Pooling
-        How the models were made of the fits.
+        How the models were made from the fits.
     fits : tuple of ClassFit
-        What was found in the rows of each class alone.
+        The fits to the rows of each class alone.
     """
 
     models: tuple[MixtureOfFactorAnalyzers, ...]
@@ -80,7 +80,7 @@ class ClassMixtures:
     fits: tuple[ClassFit, ...]
 
     def log_posteriors(self, X: ArrayLike) -> FloatArray:
-        """Logarithms of the classes' probabilities given a row, nats; they never underflow.
+        """Return the log probabilities of the classes for each row, in nats; they never underflow.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class ClassMixtures:
         Returns
         -------
         (n, C) float64
-            Of a row so far away that every density is zero even in logarithms, the logarithms of the priors.
+            For a row so far away that every log density is minus infinity, the log priors.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class ClassMixtures:
         return np.asarray(relative - logsumexp(relative, axis=1, keepdims=True))
 
     def predict(self, X: ArrayLike) -> Labels:
-        """The most probable class of every row, (n,) intp."""
+        """Return the most probable class of every row, (n,) intp."""
         return np.asarray(self.log_posteriors(X).argmax(axis=1))
 
 
@@ -127,32 +127,32 @@ def fit_classes(
     Parameters
     ----------
     X : (n, d) array-like
-        Finite real numbers; of a frame, the models keep the names of columns.
+        Finite real numbers. If it is a frame, the models keep the names of columns.
     y : (n,) array-like of int
-        The class of each row. Every class needs a row of positive weight.
+        The class of each row. Every class needs a row with positive weight.
     sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0 is as good as absent.
+        How often each row counts; a row of weight 0 counts as absent.
     priors : {"uniform", "empirical"} or (C,) array-like, default "uniform"
-        Probabilities of the classes: the same for all, their shares of the rows, or positive numbers of sum 1.
+        Prior probabilities of the classes: equal, their shares of the rows, or positive numbers that sum to 1.
     noise_floor : float or (d,) array-like, default 0.06
         Smallest uniqueness in all classes: a share of each column's variance in X, or a variance for each column. A
         column that is constant in X gets the mean of the others.
     pooled_rows : float, optional
-        Rows that the mean covariance of all components is worth beside those of each; 0 for none. Estimated where not
-        given. Anything but 0 forms (d, d) matrices, and gives each component of a model d more factors.
+        Number of rows that the mean covariance of all components is worth; estimated if not given. Any value but 0
+        forms (d, d) matrices, and gives each component of a model d more factors.
     single_weight : float, optional
-        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Where not given, 0 if
-        the number of components is, estimated otherwise.
+        Weight, from 0 to 1, of a single factor analyser in the density of a class, beside the mixture. By default 0 if
+        the number of components is given, and estimated otherwise.
     cv : int or iterable of (train, test), default 3
-        For the estimates: into how many parts each class is cut, by the order of its rows, since neighbours may come
-        from one writer or speaker, with rows that are the same on one side; of classes with very many rows some take
-        part. Or numbers, or masks, of the rows to train with and to hold out.
+        For the estimates. An int is the number of parts into which each class is divided, in the order of its rows,
+        since neighbours may come from the same writer or speaker. Equal rows are in the same part, and of very large
+        classes only some rows take part. Or pairs of the rows to train with and to hold out, as numbers or masks.
     apply : callable, default map
-        Maps over the fits; it may do so in several processes.
+        Maps over the fits, possibly in several processes.
     criterion : str, default "aic"
     **options
-        Of `amofa.fit`, but `checkpoint`; all but `n_factors` of the mixtures alone where they fix numbers. `max_time`
-        is that of each fit.
+        Options of `amofa.fit` except `checkpoint`. Those that fix numbers, except `n_factors`, apply to the mixtures
+        only. `max_time` is that of each fit.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def fit_classes(
     TypeError, ValueError
         If an argument cannot be used; the message names it and what to do.
     KeyboardInterrupt
-        If it is interrupted; there is no model of all classes then.
+        If it is interrupted; there is then no model of all classes.
 
     Warns
     -----
@@ -203,7 +203,7 @@ def fit_classes(
     try:
         fits = list(apply(partial(fit_class, options=fit_options), tables))
     except FitInterrupted:
-        # Its model is that of one class, which is no classifier.
+        # The best model so far is that of one class, which is not a classifier.
         raise KeyboardInterrupt("the fit of the classes was interrupted") from None
     whole, *partial_fits = (fits[i : i + rows.n_classes] for i in range(0, len(fits), rows.n_classes))
     _warn_of_fits(whole, n_components)
@@ -218,13 +218,13 @@ def fit_classes(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows that count, with their classes."""
+    """The rows that count, with their classes."""
 
     X: NDArray[Any]
     y: Labels
     weights: FloatArray | None
     n_classes: int
-    kept: Mask | None  # which of the caller's rows they are; None for all
+    kept: Mask | None  # their numbers among the caller's rows; None for all
 
     @classmethod
     def of(cls, X: NDArray[Any], y: ArrayLike, sample_weight: ArrayLike | None) -> _Rows:
@@ -248,7 +248,7 @@ class _Rows:
         return _Rows(self.X[selected], self.y[selected], weights, self.n_classes, selected)
 
     def counts(self) -> FloatArray:
-        """Sums of weights of the classes, (C,)."""
+        """Return the sum of weights of each class, (C,)."""
         return np.bincount(self.y, self.weights, minlength=self.n_classes).astype(np.float64)
 
     @property
@@ -260,14 +260,14 @@ class _Rows:
         return Coordinates.of(Samples(table, weights=weights))
 
     def tables(self, noise_floor: float | FloatArray) -> Iterator[Table]:
-        """The rows of each class."""
+        """Return the rows of each class."""
         floor = floor_variances(noise_floor, None, self.coordinates())
         for c in range(self.n_classes):
             rows = self.y == c
             yield Table(self.X[rows], None if self.weights is None else self.weights[rows], floor)
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
-        """Which rows to train with, and which to hold out; nothing where none can be."""
+        """Yield the rows to train with and to hold out; nothing if none can be held out."""
         if not isinstance(cv, Iterable):
             n_parts = check_whole_number("cv", cv, at_least=2)
             parts = class_parts(self.X, self.y, self.n_classes, n_parts)
@@ -283,16 +283,16 @@ class _Rows:
         return [(train, test) for train, test in tested if test.any()]
 
     def _mask(self, selected: ArrayLike) -> Mask:
-        """Those of these rows that are among the chosen ones of the caller's."""
+        """Return a mask of these rows from a selection of the caller's rows."""
         mask = _check_selection(selected, len(self.X) if self.kept is None else len(self.kept))
         return mask if self.kept is None else mask[self.kept]
 
 
 def class_parts(X: NDArray[Any], y: Labels, n_classes: int, n_parts: int) -> Labels:
-    """Which part of its class each row is in, 0, 1, ..., or a mark of rows that are in none, (n,).
+    """Return the part of its class that each row is in, 0, 1, ..., or a mark for rows in none, (n,).
 
-    Parts are runs of different rows in their order; a row is in the part of the first one that is the same. So rows
-    that are repeated are in the parts of rows that have weights.
+    Parts are runs of distinct rows in their order; a repeated row is in the part of its first occurrence. Repeated rows
+    are therefore in the same parts as rows with weights.
     """
     parts = np.empty(len(y), dtype=np.intp)
     for c in range(n_classes):
@@ -309,7 +309,7 @@ def class_parts(X: NDArray[Any], y: Labels, n_classes: int, n_parts: int) -> Lab
 
 
 def distinct_rows(X: NDArray[Any]) -> Labels:
-    """Rows numbered 0, 1, ... in the order in which they first appear; rows that are the same alike."""
+    """Number rows 0, 1, ... in the order of their first appearance; equal rows have the same number."""
     _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse.reshape(-1)]
 
@@ -321,12 +321,12 @@ def fit_class(table: Table, options: FitOptions) -> ClassFit:
     """Fit one factor analyser and a mixture of them to the rows of a class."""
 
     def found(options: FitOptions) -> MixtureOfFactorAnalyzers:
-        # What a class is like is nobody's mistake; `fit_classes` warns of what can be mended.
+        # `fit_classes` gives the warnings that the caller can act upon.
         return fit_checked(table.X, table.weights, options, None, warns=False)
 
     options = replace(options, noise_floor=table.floor)
     mixture = found(options)
-    # A sequence has numbers for the components of the mixture.
+    # A sequence gives the numbers of factors for the components of the mixture.
     given: Any = options.n_factors
     n_factors = int(given) if isinstance(given, Integral) else None
     single = mixture if mixture.n_components == 1 else found(replace(options, n_components=1, n_factors=n_factors))
@@ -363,7 +363,7 @@ def _check_splits(cv: Iterable[Split]) -> Iterator[Split]:
 
 
 def _check_selection(selected: ArrayLike, n: int) -> Mask:
-    """A mask of n rows from one, or from numbers of rows."""
+    """Return a mask of n rows from a mask or from numbers of rows."""
     rows = np.asarray(selected)
     mask = np.zeros(n, dtype=np.bool_)
     if rows.size == 0:

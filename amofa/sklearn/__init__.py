@@ -1,11 +1,11 @@
-"""Estimators for scikit-learn, which ``pip install 'amofa[sklearn]'`` brings; amofa itself does not import them.
+"""Estimators for scikit-learn, which ``pip install 'amofa[sklearn]'`` installs; amofa itself does not import them.
 
-All three are deterministic, take sample weights whose whole numbers are repeated rows, and keep to scikit-learn's
+All three are deterministic, accept sample weights (an integer weight equals repeated rows), and follow scikit-learn's
 conventions: pipelines, searches, cloning, pickles, frames, metadata routing.
 """
 
 try:
-    import sklearn as _sklearn  # noqa: F401 - to say what is missing
+    import sklearn as _sklearn  # noqa: F401 - for a clear error if it is missing
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "amofa.sklearn needs scikit-learn: pip install 'amofa[sklearn]'", name="sklearn"

@@ -1,4 +1,4 @@
-"""What the estimators share: the options of a fit as parameters, and rows as scikit-learn checks them."""
+"""Shared parts of the estimators: the options of a fit as parameters, and scikit-learn's checks of rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from amofa.fitting import REMEDY, fit_checked
 from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 
-# What is computed is float64; what was float32 comes back as float32.
+# Computations are in float64; results for float32 rows are returned as float32.
 FLOATS = (np.float64, np.float32)
 
 
 class BaseAMoFA(BaseEstimator):
-    """An estimator whose parameters are the options of `amofa.fit`, with its defaults."""
+    """Base of estimators whose parameters are the options of `amofa.fit`, with its defaults."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class BaseAMoFA(BaseEstimator):
 
 
 def total_iterations(model: MixtureOfFactorAnalyzers) -> int:
-    """Count the EM iterations of all steps of the search; at least 1, even where there is nothing to iterate over."""
+    """Return the number of EM iterations in all steps of the search, or 1 if there was nothing to iterate."""
     return max(1, sum(step.n_iter for step in model.history))
 
 
@@ -99,7 +99,7 @@ def names_of_columns(estimator: Any) -> tuple[str, ...] | None:
 
 
 def checked_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Return rows for a fitted estimator, float64 or float32; the error of NaN says what takes them."""
+    """Return rows for a fitted estimator, float64 or float32; an error about NaN says what accepts them."""
     check_is_fitted(estimator)
     rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
     check_table(rows, remedy=estimator._remedy)

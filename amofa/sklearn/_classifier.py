@@ -23,66 +23,67 @@ from amofa.sklearn._base import FLOATS, checked_rows, names_of_columns, total_it
 
 
 class AMoFAClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier with one mixture of factor analysers per class, whose numbers of components and factors are found.
+    """A classifier with a mixture of factor analysers for each class, with numbers of components and factors found.
 
-    Classes borrow covariance from one another: every covariance is drawn towards the pooled one, as far as
-    cross-validation inside the training rows tells. See `amofa.classes.fit_classes`, which does the work.
+    Classes borrow covariance from one another: every covariance is shrunk towards the pooled one, and cross-validation
+    within the training rows decides how far. See `amofa.classes.fit_classes`, which does the work.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components of each class; found where not given.
+        Number of components of each class; found if not given.
     n_factors : int or sequence of int, optional
-        Number of factors of every component, or of each; found where not given.
+        Number of factors of every component, or one number for each; found if not given.
     priors : {"uniform", "empirical"} or (n_classes,) array-like, default "uniform"
-        Probabilities of the classes: the same for all, their shares of the training rows, or numbers of sum 1.
+        Prior probabilities of the classes: equal, their shares of the training rows, or numbers that sum to 1.
     noise_floor : float or (n_features,) array-like, default 0.06
-        Smallest uniqueness in all classes: a share of each column's variance in the rows of all classes, or variances.
+        Smallest uniqueness in all classes: a share of each column's variance in all rows, or a variance for each.
     pooled_rows : float, optional
-        Rows that the pooled covariance is worth; 0 for none. Estimated where not given. Anything but 0 forms matrices
-        of n_features x n_features.
+        Number of rows that the pooled covariance is worth; estimated if not given. Any value but 0 forms matrices of
+        n_features x n_features.
     single_weight : float, optional
-        From 0 to 1: the weight in a class's density of one factor analyser, beside the mixture. Where not given, 0 if
-        the number of components is, estimated otherwise.
+        Weight, from 0 to 1, of a single factor analyser in the density of a class, beside the mixture. By default 0 if
+        the number of components is given, and estimated otherwise.
     cv : int, cross-validation generator or iterable, default 3
-        For the estimates. An int is the number of parts into which each class is cut, by the order of its rows. No
-        part is fitted, which saves two thirds of the time or more, where `pooled_rows` and `single_weight` are given.
+        For the estimates. An int is the number of parts into which each class is divided, in the order of its rows. If
+        `pooled_rows` and `single_weight` are given, nothing is fitted to parts, which saves two thirds of the time or
+        more.
     search : {"thorough", "paper"}, default "thorough"
     criterion : {"aic", "evidence", "mml", "bic", "icl"}, default "aic"
-        What the search minimises; "evidence" with search="thorough" alone.
+        What the search minimises; "evidence" only with search="thorough".
     noise : {"auto", "component", "shared", "isotropic"}, optional
-        How uniquenesses of a class are tied; the search's own where not given.
+        How uniquenesses of a class are tied; by default that of the search.
     prior_rows : float, optional
         Strength of the prior of uniquenesses, with search="thorough".
     max_components, max_factors : int, optional
-        Bounds of what is found.
+        Upper bounds of what is found.
     tol : float, default 1e-5
-        Tolerance of EM, nats per row.
+        Tolerance of EM, in nats per row.
     max_iter : int, default 100
-        Most iterations of one EM run.
+        Maximum number of iterations of one EM run.
     n_threads : int, optional
-        Threads of each fit.
+        Maximum number of threads of each fit.
     n_jobs : int, optional
-        Processes over the fits of classes and parts, as everywhere in scikit-learn; results do not depend on it.
+        Number of processes for the fits of classes and parts, as in scikit-learn; results do not depend on it.
 
     Attributes
     ----------
     classes_ : (n_classes,) array
         Labels of the classes.
     models_ : list of n_classes MixtureOfFactorAnalyzers
-        Their densities, with what they borrow.
+        Densities of the classes, including what they borrow.
     priors_ : (n_classes,) array
     n_components_ : (n_classes,) int array
-        Components of each of `models_`: those of the mixture, the one factor analyser, or both, by `single_weight_`.
+        Number of components of each of `models_`: of the mixture, the single factor analyser, or both.
     n_factors_ : list of n_classes int arrays
-        Factors of each of these components, with n_features more for what is borrowed unless `pooled_rows_` is 0.
+        Numbers of factors of these components, with n_features more for what is borrowed, unless `pooled_rows_` is 0.
     pooled_rows_, single_weight_ : float
-        What was estimated, or given.
+        Estimated or given values.
     n_iter_ : int
-        EM iterations of all fits of whole classes.
+        Number of EM iterations in the fits of whole classes.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
-        Only where the training rows had string names of columns.
+        Only if the columns of the training rows had string names.
 
     Examples
     --------
@@ -97,8 +98,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     (['high', 'low'], array([[0., 1.],
            [1., 0.]]))
 
-    Where probabilities round to 0 and 1, their logarithms still tell rows apart; of two classes, positive is the
-    second:
+    If probabilities round to 0 and 1, their logarithms still distinguish rows. With two classes, a positive decision
+    means the second:
 
     >>> classifier.predict_log_proba([[0, 0]]).round()
     array([[-22.,  -0.]])
@@ -148,7 +149,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Find a mixture for each class.
+        """Fit a mixture to each class.
 
         Parameters
         ----------
@@ -156,19 +157,19 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         y : (n_samples,) array-like
             Labels of the rows.
         sample_weight : (n_samples,) array-like, optional
-            How often each row counts. A class whose rows all have weight 0 is none.
+            How often each row counts. A class whose rows all have weight 0 is ignored.
 
         Returns
         -------
         self
         """
-        # `fit_classes` looks for NaN in X.
+        # `fit_classes` checks X for NaN.
         rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)
         weights = None if sample_weight is None else check_weights(sample_weight, len(rows))
         self.classes_ = np.unique(labels if weights is None else labels[weights > 0])
-        # Rows of classes that do not count have no weight, so it is all the same which class they are put into.
+        # Rows of classes that do not count have no weight, so their class does not matter.
         numbers = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         options = self.get_params(deep=False)
         del options["n_jobs"]
@@ -191,7 +192,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         return fits
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The most probable class of every row.
+        """Return the most probable class of every row.
 
         Parameters
         ----------
@@ -200,14 +201,14 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         (n_samples,) array
-            Of `classes_`.
+            Entries of `classes_`.
         """
         rows = checked_rows(self, X)
         labels: NDArray[Any] = self.classes_[self._found.predict(rows)]
         return labels
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Logarithms of the classes' probabilities for every row; they never underflow.
+        """Return the log probabilities of the classes for every row, which never underflow.
 
         Parameters
         ----------
@@ -216,13 +217,13 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         (n_samples, n_classes) float64 array
-            Nats; in the order of `classes_`.
+            In nats, in the order of `classes_`.
         """
         rows = checked_rows(self, X)
         return self._found.log_posteriors(rows)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Probability of every class for every row.
+        """Return the probability of every class for every row.
 
         Parameters
         ----------
@@ -236,7 +237,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Logarithms of the classes' probabilities, (n_samples, n_classes); of two classes, the log-odds of the second.
+        """Return the log probabilities of the classes, or for two classes the log-odds of the second.
 
         Parameters
         ----------

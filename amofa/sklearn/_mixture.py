@@ -1,4 +1,4 @@
-"""The mixture as a scikit-learn estimator: a density, a clustering and a reduction of dimensions in one."""
+"""The mixture as a scikit-learn estimator, for densities, clustering and dimensionality reduction."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_column
 
 
 class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
-    """A mixture of factor analysers whose numbers of components and factors are found.
+    """A mixture of factor analysers with numbers of components and factors found automatically.
 
-    Parameters are the options of `amofa.fit`, which describes them.
+    The parameters are the options of `amofa.fit`, which describes them in full.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components; found where not given.
+        Number of components; found if not given.
     n_factors : int or sequence of int, optional
-        Number of factors of every component, or of each; found where not given.
+        Number of factors of every component, or one number for each; found if not given.
     search : {"thorough", "paper"}, default "thorough"
     criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
-        The search's own where not given.
+        By default that of the search.
     noise : {"auto", "component", "shared", "isotropic"}, optional
-        How uniquenesses are tied; the search's own where not given.
+        How uniquenesses are tied; by default that of the search.
     noise_floor : float or (n_features,) array-like, optional
-        Smallest uniqueness: a share of each column's variance, or variances.
+        Smallest uniqueness: a share of each column's variance, or a variance for each column.
     prior_scale : (n_features,) array-like, optional
-        Variances about which the prior of uniquenesses is centred.
+        Centre of the prior of uniquenesses: a variance for each column.
     prior_rows : float, optional
         Strength of this prior.
     max_components, max_factors : int, optional
-        Bounds of what is found.
+        Upper bounds of what is found.
     init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
-        Where the search starts: a model, or labels of the training rows, -1 where there is none.
+        Start of the search: a model, or labels of the training rows, with -1 for none.
     tol : float, default 1e-5
-        Tolerance of EM, nats per row.
+        Tolerance of EM, in nats per row.
     max_iter : int, default 100
-        Most iterations of one EM run.
+        Maximum number of iterations of one EM run.
     callback : callable, optional
-        Sees every step of the search, and ends it by returning something true.
+        Called with every step of the search; a true result ends the search.
     on_iteration : callable, optional
-        The same for every iteration of EM on all rows.
+        Called with every iteration of EM on all rows; a true result ends the search.
     progress : bool, default False
-        Whether a terminal shows how far the search is.
+        Whether to show the progress of the search on a terminal.
     on_interrupt : {"raise", "return"}, default "raise"
-        What a KeyboardInterrupt does.
+        Whether a KeyboardInterrupt raises an error or returns the best model so far.
     max_time : float, optional
-        Seconds after which the search stops with the best model so far.
+        Time in seconds after which the search stops with the best model so far.
     checkpoint : str or PathLike, optional
-        A file that lets the same fit go on where it was cut off.
+        A file from which the same fit resumes after it was interrupted.
     n_threads : int, optional
-        Threads of the fit; results do not depend on it.
+        Maximum number of threads; results do not depend on it.
 
     Attributes
     ----------
     model_ : MixtureOfFactorAnalyzers
-        The mixture, with all that it can do: ``model_.summary()``, ``model_.factor_scores(X)``, ``model_.save(path)``.
+        The mixture, with methods such as ``model_.summary()``, ``model_.factor_scores(X)`` and ``model_.save(path)``.
     n_components_ : int
     n_factors_ : (n_components_,) int array
     weights_ : (n_components_,) array
@@ -73,10 +73,10 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         The component of each training row.
     converged_ : bool
     n_iter_ : int
-        EM iterations of all steps of the search.
+        Number of EM iterations in all steps of the search.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
-        Only where the training rows had string names of columns.
+        Only if the columns of the training rows had string names.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     _remedy = "methods of model_ take rows with missing cells, NaN, and model_.impute(X) fills them in"
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find a mixture.
+        """Fit the mixture.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     # -- density --
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Log density of every row.
+        """Return the log density of every row.
 
         Parameters
         ----------
@@ -151,13 +151,13 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         (n_samples,) array
-            Nats; float32 where X is.
+            In nats; float32 if X is.
         """
         rows = checked_rows(self, X)
         return self.model_.score_samples(rows).astype(rows.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Mean log density of the rows; higher is better.
+        """Return the mean log density of the rows; higher is better.
 
         Parameters
         ----------
@@ -169,13 +169,13 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         float
-            Nats.
+            In nats.
         """
         rows = checked_rows(self, X)
         return self.model_.score(rows, sample_weight)
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Bayesian information criterion of the rows; lower is better.
+        """Return the Bayesian information criterion of the rows; lower is better.
 
         Parameters
         ----------
@@ -186,13 +186,13 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         float
-            As of `MixtureOfFactorAnalyzers.bic`.
+            See `MixtureOfFactorAnalyzers.bic`.
         """
         rows = checked_rows(self, X)
         return self.model_.bic(rows, sample_weight)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Akaike's information criterion of the rows; lower is better.
+        """Return Akaike's information criterion of the rows; lower is better.
 
         Parameters
         ----------
@@ -203,13 +203,13 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         float
-            As of `MixtureOfFactorAnalyzers.aic`.
+            See `MixtureOfFactorAnalyzers.aic`.
         """
         rows = checked_rows(self, X)
         return self.model_.aic(rows, sample_weight)
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Integrated completed likelihood of the rows; lower is better.
+        """Return the integrated completed likelihood of the rows; lower is better.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         float
-            As of `MixtureOfFactorAnalyzers.icl`.
+            See `MixtureOfFactorAnalyzers.icl`.
         """
         rows = checked_rows(self, X)
         return self.model_.icl(rows, sample_weight)
@@ -232,7 +232,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         ----------
         n_samples : int, default 1
         random_state : int, numpy Generator, numpy RandomState or None
-            For the same rows every time; None takes entropy from the system.
+            An int gives the same rows every time; None takes entropy from the system.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     # -- clusters --
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """The most probable component of every row.
+        """Return the most probable component of every row.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         return self.model_.predict(rows)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Probability of every component for every row.
+        """Return the probability of every component for every row.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         (n_samples, n_components_) array
-            float32 where X is.
+            float32 if X is.
         """
         rows = checked_rows(self, X)
         return self.model_.predict_proba(rows).astype(rows.dtype, copy=False)
@@ -277,7 +277,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     # -- reduced dimensions --
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Probabilities of the components, then each component's factor scores times its probability.
+        """Return the probabilities of the components, then each component's factor scores times its probability.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         return self.model_.transform(rows).astype(rows.dtype, copy=False)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Rows from what `transform` gives: the parts of them that the components and their factors explain.
+        """Map the output of `transform` back to rows: the part that components and factors explain.
 
         Parameters
         ----------
@@ -306,7 +306,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         return self.model_.inverse_transform(coordinates).astype(coordinates.dtype, copy=False)
 
     def get_feature_names_out(self, input_features: Iterable[str] | None = None) -> NDArray[Any]:
-        """Names of what `transform` gives: ``amofa_r0``, ... of probabilities, ``amofa_z0_0``, ... of factors.
+        """Return names for `transform`: ``amofa_r0``, ... of probabilities, then ``amofa_z0_0``, ... of factors.
 
         Parameters
         ----------

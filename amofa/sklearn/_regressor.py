@@ -1,4 +1,4 @@
-"""Regression by conditional means under a mixture of factor analysers of all columns, as a scikit-learn estimator."""
+"""Regression by conditional means under a mixture of factor analysers, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -19,57 +19,58 @@ from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_column
 class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     """Regression of one or several targets by a mixture of factor analysers of features and targets together.
 
-    A prediction is the conditional mean of the targets given the features, exact under the mixture: in each component
-    it is linear, and between components it passes from one to the other as their probabilities do. It has a standard
-    deviation, which is that of a new observation, noise included.
+    A prediction is the conditional mean of the targets given the features, exact under the mixture. Within a component
+    it is linear; between components it changes with their probabilities. Its standard deviation is that of a new
+    observation, noise included.
 
-    Parameters are the options of `amofa.fit`, which describes them, for a table of the features and then the targets.
+    The parameters are the options of `amofa.fit`, which describes them in full, for a table of the features followed by
+    the targets.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components; found where not given.
+        Number of components; found if not given.
     n_factors : int or sequence of int, optional
-        Number of factors of every component, or of each; found where not given.
+        Number of factors of every component, or one number for each; found if not given.
     search : {"thorough", "paper"}, default "thorough"
     criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
-        The search's own where not given.
+        By default that of the search.
     noise : {"auto", "component", "shared", "isotropic"}, optional
-        How uniquenesses are tied; the search's own where not given.
+        How uniquenesses are tied; by default that of the search.
     noise_floor : float or (n_features + n_outputs,) array-like, optional
-        Smallest uniqueness: a share of each column's variance, or variances.
+        Smallest uniqueness: a share of each column's variance, or a variance for each column.
     prior_scale : (n_features + n_outputs,) array-like, optional
-        Variances about which the prior of uniquenesses is centred.
+        Centre of the prior of uniquenesses: a variance for each column.
     prior_rows : float, optional
         Strength of this prior.
     max_components, max_factors : int, optional
-        Bounds of what is found.
+        Upper bounds of what is found.
     init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
-        Where the search starts: a model of features and targets, or labels of the training rows, -1 for none.
+        Start of the search: a model of features and targets, or labels of the training rows, with -1 for none.
     tol : float, default 1e-5
-        Tolerance of EM, nats per row.
+        Tolerance of EM, in nats per row.
     max_iter : int, default 100
-        Most iterations of one EM run.
+        Maximum number of iterations of one EM run.
     callback : callable, optional
-        Sees every step of the search, and ends it by returning something true.
+        Called with every step of the search; a true result ends the search.
     on_iteration : callable, optional
-        The same for every iteration of EM on all rows.
+        Called with every iteration of EM on all rows; a true result ends the search.
     progress : bool, default False
-        Whether a terminal shows how far the search is.
+        Whether to show the progress of the search on a terminal.
     on_interrupt : {"raise", "return"}, default "raise"
-        What a KeyboardInterrupt does.
+        Whether a KeyboardInterrupt raises an error or returns the best model so far.
     max_time : float, optional
-        Seconds after which the search stops with the best model so far.
+        Time in seconds after which the search stops with the best model so far.
     checkpoint : str or PathLike, optional
-        A file that lets the same fit go on where it was cut off.
+        A file from which the same fit resumes after it was interrupted.
     n_threads : int, optional
-        Threads of the fit; results do not depend on it.
+        Maximum number of threads; results do not depend on it.
 
     Attributes
     ----------
     model_ : MixtureOfFactorAnalyzers
-        The mixture of the n_features columns of X and, after them, the n_outputs columns of y. Where X has names of
-        columns, it has them too, and those of y, which are "y0", "y1", ... where y has none.
+        The mixture of the n_features columns of X, followed by the n_outputs columns of y. If the columns of X have
+        names, the model has them too, and those of y, or "y0", "y1", ... if y has none.
     n_components_ : int
     n_factors_ : (n_components_,) int array
     weights_ : (n_components_,) array
@@ -78,10 +79,10 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     n_outputs_ : int
     converged_ : bool
     n_iter_ : int
-        EM iterations of all steps of the search.
+        Number of EM iterations in all steps of the search.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
-        Only where the training rows had string names of columns.
+        Only if the columns of the training rows had string names.
 
     Examples
     --------
@@ -102,7 +103,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     )
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Find a mixture of features and targets.
+        """Fit a mixture to features and targets.
 
         Parameters
         ----------
@@ -128,7 +129,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         return self
 
     def _target_names(self, y: ArrayLike, features: Sequence[str]) -> list[str]:
-        """Names of the columns of y, or else those that `init` has for them, or else "y0", ...; no feature has them."""
+        """Return names for the columns of y: their own, those in `init`, or "y0", ...; features have other names."""
         names: Sequence[str] | None = column_names(y, "y")
         if names is None and self._one_target and isinstance(getattr(y, "name", None), str):
             names = [str(y.name)]  # type: ignore[union-attr]
@@ -144,7 +145,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         return taken[len(features) :]
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """Conditional means of the targets given the features.
+        """Return the conditional means of the targets given the features.
 
         Parameters
         ----------
@@ -154,13 +155,13 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         Returns
         -------
         mean : (n_samples,) or (n_samples, n_outputs) array
-            As y was.
+            With as many dimensions as y.
         std : array of the same shape
-            Standard deviations of new observations; only if `return_std`.
+            Standard deviations of new observations; only if `return_std` is true.
         """
         rows = checked_rows(self, X)
         d = self.n_features_in_
-        # Squares of huge deviations may have no finite value.
+        # Squares of huge deviations may overflow.
         with np.errstate(over="ignore"):
             means, variances = conditional_moments(
                 self.model_._parameters, np.arange(d), np.arange(d, d + self.n_outputs_), rows
