@@ -91,8 +91,8 @@ class _Task:
         self.make_worker, self.items, self.size = make_worker, items, size
         # A worker that has work for several threads itself gets its share of them.
         self.share = max(1, n_threads() // size)
-        self.outer = _task.get()
-        self.pool = _own_pool(n_threads() - 1) if self.outer is None else self.outer.pool
+        outer = self.outer = _task.get()
+        self.pool: ThreadPoolExecutor = outer.pool if outer is not None else _own_pool(n_threads() - 1)
         self.results: list[Any] = [None] * len(items)
         self.left = deque(range(len(items)))
         self.is_abandoned = False
