@@ -1,4 +1,4 @@
-"""A mixture's parameters in one buffer, as the kernels want them, with named views for everybody else."""
+"""The parameters of a mixture in one buffer, as the kernels take them, with named views."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Parameters:
     ----------
     n_features : int
     n_factors : sequence of int
-        Factors of each component; its length is the number of components.
+        Number of factors of each component; its length is the number of components.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Parameters:
 
     @classmethod
     def from_components(cls, components: Sequence[Component]) -> Parameters:
-        """Put components together; their weights are brought to sum to 1."""
+        """Put components together and normalise their weights."""
         parameters = cls(len(components[0].mean), [len(c.loadings) for c in components])
         for k, c in enumerate(components):
             parameters.weights[k] = c.weight
@@ -72,15 +72,15 @@ class Parameters:
         return len(self.n_factors)
 
     def component_loadings(self, k: int) -> FloatArray:
-        """Loadings of component k, (p_k, d), a view."""
+        """Return the loadings of component k as a view, (p_k, d)."""
         return self.loadings[self.offsets[k] : self.offsets[k + 1]]
 
     def component(self, k: int) -> Component:
-        """Component k, as views."""
+        """Return component k as views."""
         return Component(float(self.weights[k]), self.means[k], self.component_loadings(k), self.uniquenesses[k])
 
     def components(self) -> list[Component]:
-        """All components, as views."""
+        """Return all components as views."""
         return [self.component(k) for k in range(self.n_components)]
 
     def copy(self) -> Parameters:
@@ -89,12 +89,12 @@ class Parameters:
         return twin
 
     def without(self, k: int) -> Parameters:
-        """The mixture without component k, its weight shared out in proportion."""
+        """Return the mixture without component k, whose weight is shared among the others in proportion."""
         return self.from_components([c for j, c in enumerate(self.components()) if j != k])
 
 
 class Evaluator:
-    """Parameters prepared for the E-step, with the kernels' scratch memory. Not to be shared between threads."""
+    """Parameters prepared for the E-step, with scratch memory; not to be shared between threads."""
 
     __slots__ = ("parameters", "prepared", "work")
 
@@ -106,16 +106,16 @@ class Evaluator:
         _posterior.prepare(parameters.buffer, parameters.offsets, parameters.n_features, self.prepared)
 
     def twin(self) -> Evaluator:
-        """For another thread: the same prepared parameters, and scratch memory of its own."""
+        """Return one for another thread: the same prepared parameters, with its own scratch memory."""
         twin = Evaluator.__new__(Evaluator)
         twin.parameters, twin.prepared, twin.work = self.parameters, self.prepared, np.empty_like(self.work)
         return twin
 
 
 class Statistics:
-    """Additive sufficient statistics of rows under a mixture, see `amofa._kernels._statistics.accumulate`.
+    """Additive sufficient statistics of rows under a mixture; see `amofa._kernels._statistics.accumulate`.
 
-    ``buffer`` is all of it: statistics of two sets of rows under the same mixture merge by adding their buffers.
+    ``buffer`` holds all of them: the statistics of two sets of rows under the same mixture add up.
     """
 
     __slots__ = ("buffer",)
@@ -125,10 +125,10 @@ class Statistics:
 
     @property
     def log_likelihood(self) -> float:
-        """Nats."""
+        """Log-likelihood, in nats."""
         return float(self.buffer[0])
 
     @property
     def entropy(self) -> float:
-        """Entropy of the responsibilities, nats."""
+        """Entropy of the responsibilities, in nats."""
         return float(self.buffer[1])

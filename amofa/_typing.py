@@ -1,4 +1,4 @@
-"""Names of array types for annotations. Imports nothing of this package, so that every module can import it."""
+"""Array types for annotations. This module imports nothing of the package, so that every module can import it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model costs, in nats: the one place that knows code lengths and parameter counts."""
+"""The cost of a model, in nats: the only place for code lengths, parameter counts and prices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RISSANEN_C = 2.865064
 
 
 def integer_code_length(k: int) -> float:
-    """Length of Rissanen's universal code for a positive integer, in nats.
+    """Return the length of Rissanen's universal code for a positive integer, in nats.
 
     L*(k) = log2 k + log2 log2 k + ... (positive terms) + log2 2.865064 bits (paper, eq. idealcodelength).
 
@@ -37,16 +37,16 @@ def integer_code_length(k: int) -> float:
 
 
 def _factor_code_lengths(n_factors: Sequence[int]) -> list[float]:
-    """L*(p_k), or L*(p_k + 1) for all in a mixture where a component has no factors."""
+    """Return L*(p_k), or L*(p_k + 1) for all components if one of them has no factors."""
     shift = 0 if all(n_factors) else 1
     return [integer_code_length(p + shift) for p in n_factors]
 
 
 def n_parameters(n_features: int, n_factors: Sequence[int], noise: str = "component") -> int:
-    """Free parameters of a mixture, loadings counted up to rotation.
+    """Return the number of free parameters of a mixture, with loadings counted up to rotation.
 
-    (K - 1) + sum_k [2 d + d p_k - p_k (p_k - 1) / 2] with uniquenesses of each component's own; shared ones are d in
-    all, isotropic ones 1 per component. With isotropic ones and d - 1 factors a covariance has its d (d + 1) / 2.
+    (K - 1) + sum_k [2 d + d p_k - p_k (p_k - 1) / 2] with separate uniquenesses for each component; shared ones are d
+    in all, isotropic ones 1 per component. With isotropic ones and d - 1 factors, a covariance has d (d + 1) / 2.
 
     Examples
     --------
@@ -67,14 +67,14 @@ def _component_parameters(d: int, p: int) -> int:
 
 @dataclass(frozen=True)
 class Penalty:
-    """What a criterion adds to minus the log-likelihood, for given numbers of components and factors.
+    """The penalty that a criterion adds to minus the log-likelihood, for given numbers of components and factors.
 
     Attributes
     ----------
     constant : float
-        Nats.
+        In nats.
     half_counts : tuple of float
-        Multiplies the log of each component's weight; empty where weights cost nothing.
+        Multiplies the log of each component's weight; empty if weights cost nothing.
     uses_entropy : bool
         Whether the entropy of the responsibilities is added.
     min_soft_counts : tuple of float
@@ -87,19 +87,19 @@ class Penalty:
     min_soft_counts: tuple[float, ...]
 
     def cost(self, log_likelihood: float, entropy: float, weights: Sequence[float]) -> float:
-        """The criterion, nats; lower is better. The log of a weight of 0 is left out."""
+        """Return the criterion in nats; lower is better. The log of a weight of 0 is left out."""
         cost = self.constant - log_likelihood
         if self.half_counts:
             cost += sum([half * math.log(w) for half, w in zip(self.half_counts, weights, strict=True) if w > 0.0])
         return cost + entropy if self.uses_entropy else cost
 
 
-# A criterion makes the penalty of (n_features, n_factors, number of rows).
+# A criterion makes the penalty from (n_features, n_factors, number of rows).
 Criterion = Callable[[int, Sequence[int], float], Penalty]
 
 
 def message_length(n_features: int, n_factors: Sequence[int], n: float) -> Penalty:
-    """The paper's message length (eq. FJMMLAdoptedAmoFAFinal).
+    """Return the message length of the paper (eq. FJMMLAdoptedAmoFAFinal).
 
     sum_k C_k/2 log(N pi_k / 12) + K/2 log(N / 12) + sum_k (C_k + 1)/2 - log p(X) + L*(K) + sum_k L*(p_k), with
     C_k = d (p_k + 2) + L*(p_k) (eq. compannihthresh): loadings are counted without regard to rotation.
@@ -112,7 +112,7 @@ def message_length(n_features: int, n_factors: Sequence[int], n: float) -> Penal
 
 
 def gaussian_message_length(n_features: int, n_components: int, n_covariance: int, n: float) -> Penalty:
-    """The message length of Figueiredo & Jain's program for mixtures of Gaussians.
+    """Return the message length of Figueiredo & Jain's program for mixtures of Gaussians.
 
     sum_k C/2 log pi_k + K (C + 1)/2 log N - log p(X), C = d + the free entries of a covariance: the paper's final
     equation without its codes of integers, its N / 12, and its constant (C + 1)/2.
@@ -124,13 +124,13 @@ def gaussian_message_length(n_features: int, n_components: int, n_covariance: in
 
 @dataclass(frozen=True)
 class InformationCriterion:
-    """A price for each free parameter.
+    """A criterion with a price for each free parameter.
 
     Attributes
     ----------
     price : callable
-        Nats for one parameter, from the number of rows: half of the usual scale, so that all criteria are nats to be
-        compared with a log-likelihood.
+        The price of one parameter in nats, from the number of rows: half of the usual scale, so that all criteria are
+        comparable with a log-likelihood.
     uses_entropy : bool
         Whether the entropy of the responsibilities is added.
     """
@@ -159,27 +159,27 @@ Shape = tuple[float, int, float]
 
 
 class Pricing(Protocol):
-    """What the parameters of a mixture cost beyond minus its penalised log-likelihood, nats."""
+    """The price of the parameters of a mixture beyond minus its penalised log-likelihood, in nats."""
 
     @property
     def uses_entropy(self) -> bool:
         """Whether the entropy of the responsibilities is added to the cost."""
 
     def component(self, count: float, n_factors: int, log_determinant: float) -> float:
-        """Of one component: its soft count, number of factors and log |Sigma|."""
+        """Return the price of a component with this soft count, number of factors and log |Sigma|."""
 
     def prices(self, count: float, most: int) -> FloatArray:
-        """Of a component by its number of factors, 0 to `most`, without what its mean costs."""
+        """Return the prices of a component with 0 to `most` factors, without that of its mean."""
 
     def mean_prices(self, count: float) -> tuple[float, float]:
-        """a, b: the mean costs 1/2 max(a - log |Sigma|, b)."""
+        """Return a and b: the mean costs 1/2 max(a - log |Sigma|, b)."""
 
     def mixture(self, components: Sequence[Shape]) -> float:
-        """Of all components, each a soft count, number of factors and log |Sigma|."""
+        """Return the price of all components, each a soft count, number of factors and log |Sigma|."""
 
 
 def free_loadings(d: int, p: int, n_noise: int) -> int:
-    """Free loadings up to rotation, no more than a covariance matrix has entries beyond its uniquenesses."""
+    """Return the number of free loadings up to rotation, at most the free entries of a covariance off its noise."""
     return min(d * p - p * (p - 1) // 2, d * (d + 1) // 2 - n_noise)
 
 
@@ -187,16 +187,16 @@ class Evidence:
     """Minus the log evidence by Laplace's method, with weak priors (docs/criterion.md).
 
     A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading or a weight 1/2 log N; a uniqueness what
-    Laplace's method gives with its prior. Columns have the unit of their standard deviation over all rows.
+    Laplace's method gives with its prior. Columns are in units of their standard deviation over all rows.
 
     Parameters
     ----------
     n_features : int
     n : float
-        Rows in all.
+        Number of rows in all.
     noise : {"component", "shared", "isotropic"}
     prior_count : float
-        nu.
+        The exponent nu of the prior of uniquenesses.
     """
 
     uses_entropy = False
@@ -225,12 +225,12 @@ class Evidence:
         return self.n_features * math.log(max(count, 1.0)), self.n_features * self.log_n
 
     def _fixed_price(self, count: float) -> float:
-        """Of a component's weight and uniquenesses."""
+        """Return the price of the weight and the uniquenesses of a component."""
         noise_price = 0.0 if self.noise.is_shared else self._noise_price(count)
         return noise_price + 0.5 * self.log_n
 
     def _noise_price(self, count: float) -> float:
-        """By Laplace's method; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
+        """Return the price of uniquenesses; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
         price = self.normaliser + 0.5 * math.log((max(count, 1.0) / 2 + self.rows / 4) / (2 * math.pi))
         return self.n_noise * max(0.0, price)
 
@@ -240,7 +240,7 @@ class Evidence:
 
 
 class Likelihood:
-    """No price at all, for maximum likelihood."""
+    """No price, for maximum likelihood."""
 
     uses_entropy = False
 
@@ -258,7 +258,7 @@ class Likelihood:
 
 
 class Counted:
-    """The price of a criterion that looks at the number of parameters alone.
+    """The price of a criterion that depends only on the number of parameters.
 
     Parameters
     ----------
@@ -266,9 +266,9 @@ class Counted:
         One of `CRITERIA`.
     n_features : int
     n : float
-        Rows in all.
+        Number of rows in all.
     noise : {"component", "shared", "isotropic"}
-        Uniquenesses that are tied are not paid for twice.
+        Tied uniquenesses are paid for once.
     """
 
     def __init__(self, criterion: Criterion, n_features: int, n: float, noise: str) -> None:
@@ -289,7 +289,7 @@ class Counted:
         n_factors = tuple(p for _, p, _ in components)
         price = self._price(n_factors, tuple(count / self.n for count, _, _ in components))
         if self.noise.is_shared:
-            # Beyond those of one component they are not parameters.
+            # Beyond those of a single component, these are not parameters.
             one = self._tied_price(1.0) * self.n_features
             price -= one * (len(components) - 1)
         return price
@@ -301,6 +301,6 @@ class Counted:
         return price
 
     def _tied_price(self, weight: float) -> float:
-        """Of one parameter: the slope of the criterion in their number."""
+        """Return the price of one parameter: the slope of the criterion in their number."""
         two, one = (self.criterion(d, (0,), self.n).cost(0.0, 0.0, (weight,)) for d in (2, 1))
         return (two - one) / 2

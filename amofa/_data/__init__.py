@@ -1,1 +1,1 @@
-"""Rows: checked, standardized, without repeats, and in chunks for the kernels."""
+"""Tables: checked, standardized, equal rows merged, read in chunks; frames and archives."""

@@ -15,17 +15,17 @@ from amofa._data.dataframes import column_without_numbers, to_array
 from amofa._typing import FloatArray
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
-# Smallest uniqueness as a share of a column's variance, by default.
+# Default of the smallest uniqueness, as a share of a column's variance.
 DEFAULT_FLOOR = 1e-4
-# Cells are looked at so many at a time (1 MB as float64).
+# Number of cells that are checked at a time (1 MB as float64).
 _BLOCK_VALUES = 1 << 17
-# Sums of weights in these bounds have products with squares of all values that columns may have.
+# Within these bounds, products of a sum of weights with squares of values do not overflow or underflow.
 _LEAST_TOTAL, _MOST_TOTAL = 1e-100, 1e100
-# Rows of a smaller share of the largest weight add nothing to second moments, which leave them out (`amofa._em.gram`).
+# Rows with a smaller share of the largest weight add nothing to second moments and are left out (`amofa._em.gram`).
 _LEAST_SHARE = 1e-14
 
 
-# What to do about values that are not finite, where a table must be whole.
+# Advice about values that are not finite, if a table must be complete.
 _REMEDY = "drop such rows or fill in values"
 
 
@@ -39,30 +39,30 @@ def check_table(
     n_features: int | None = None,
     remedy: str = _REMEDY,
 ) -> NDArray[Any]:
-    """Check that X is a finite, real, two-dimensional table; copies no array but one of objects.
+    """Check that X is a finite, real, two-dimensional table; only arrays of objects are copied.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
         Any real dtype and memory layout; frames, see `amofa._data.dataframes`.
     name : str
-        What error messages call it.
+        The name of the argument in error messages.
     n_features : int, optional
-        The number of columns that it must have.
+        The required number of columns.
     remedy : str
-        What to do about values that are not finite.
+        Advice about values that are not finite.
 
     Returns
     -------
     (n, d) ndarray
-        X itself where it is an array already.
+        X itself if it is an array already.
 
     Raises
     ------
     TypeError
-        Sparse, text, object or date input.
+        For sparse, text, object or date input.
     ValueError
-        Complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
+        For complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
     """
     table = _as_table(X, name, n_features, remedy)
     _check_cells(table, name, remedy)
@@ -72,12 +72,12 @@ def check_table(
 def check_incomplete_table(
     X: ArrayLike, *, name: str = "X", n_features: int | None = None
 ) -> tuple[NDArray[Any], bool]:
-    """Check the same of a table in which cells may be missing, NaN.
+    """Check a table in which cells may be missing, NaN.
 
     Parameters
     ----------
     X, name, n_features
-        As of `check_table`.
+        As in `check_table`.
 
     Returns
     -------
@@ -88,14 +88,14 @@ def check_incomplete_table(
     Raises
     ------
     TypeError, ValueError
-        As `check_table`, but not for NaN.
+        As in `check_table`, except for NaN.
     """
     table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
     return table, _check_cells(table, name, "put NaN where a value is missing", may_be_missing=True)
 
 
 def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
-    # Whoever has a sparse matrix has imported this; we need not, which would take time at `import amofa`.
+    # If there is a sparse matrix, this is imported already; importing it here would slow down `import amofa`.
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
@@ -123,7 +123,7 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> N
 
 
 def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
-    """Return the table that was made from X, objects as float64."""
+    """Return the table made from X as real numbers, objects as float64."""
     if table.dtype.kind in "biuf":
         return table
     if table.dtype.kind == "c":
@@ -147,17 +147,17 @@ def _no_numbers(X: ArrayLike, name: str, error: Exception) -> TypeError:
 
 
 def _culprit(X: ArrayLike, words: str) -> str:
-    """Name the column of a frame that has no numbers, after some words; empty where that cannot be said."""
+    """Name the column of a frame that has no numbers, after some words; empty if it is not known."""
     column = column_without_numbers(X)
     return "" if column is None else f"{words}{column!r}"
 
 
 def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing: bool = False) -> bool:
-    """Check that no cell is infinite, nor NaN where that is not allowed; return whether any is NaN."""
+    """Check that no cell is infinite, nor NaN unless that is allowed; return whether any is NaN."""
     bad, first, is_incomplete = 0, None, False
     rows = max(1, _BLOCK_VALUES // table.shape[1])
     for start in range(0, len(table) if table.dtype.kind == "f" else 0, rows):
-        # As float64, which is what it will be read as: longer floats may have no finite value there.
+        # As float64, as it will be read: longer floats may overflow there.
         with np.errstate(over="ignore"):
             values = table[start : start + rows].astype(np.float64, copy=False)
         wrong = ~np.isfinite(values)
@@ -182,14 +182,14 @@ def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing:
 def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     """Check row weights: (n,) finite, not negative, not all 0, their sum from 1e-100 to 1e100.
 
-    Return them as float64, with 0 for what is negligible.
+    Return them as float64, with 0 for negligible ones.
     """
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
-    # Longer floats may be beyond the range of these, which is said below.
+    # Longer floats may overflow, which is reported below.
     with np.errstate(over="ignore"):
         weights = weights.astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
@@ -216,7 +216,7 @@ def check_rows(
 
 
 def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
-    """Return the rows that count, or None for all: one of weight 0 is absent, even if its log density is -inf."""
+    """Return the rows that count, or None for all: a row of weight 0 is absent, even if its log density is -inf."""
     return None if weights is None or weights.all() else np.flatnonzero(weights)
 
 
@@ -266,7 +266,7 @@ def check_not_negative(name: str, value: Any) -> float:
 
 
 def check_function(name: str, value: Any, argument: str) -> None:
-    """Check that a value is None or a function; `argument` says of what."""
+    """Check that a value is None or a function; `argument` names what it is called with."""
     if not (value is None or callable(value)):
         raise TypeError(f"{name} must be a function of {argument}, got {value!r}")
 
@@ -316,9 +316,9 @@ def check_factor_sequence(n_factors: Any, d: int, n_components: int | None) -> t
 
 
 def check_random_state(random_state: RandomState) -> np.random.Generator | np.random.RandomState:
-    """Return a generator as it is; a new one from an int, or from the system's entropy for None.
+    """Return a generator as it is, or a new one from an int, or from the system's entropy for None.
 
-    Sequences of ints, seed sequences and bit generators of numpy are taken, too.
+    Sequences of ints, and the seed sequences and bit generators of NumPy, are accepted, too.
 
     Raises
     ------
@@ -328,7 +328,7 @@ def check_random_state(random_state: RandomState) -> np.random.Generator | np.ra
     if isinstance(random_state, np.random.RandomState):
         return random_state
     if isinstance(random_state, np.ndarray):
-        # numpy takes apart sequences of numbers until it has numbers: of a matrix it would for ever take matrices.
+        # NumPy would take a matrix apart into matrices without end.
         random_state = np.asarray(random_state)
     try:
         return np.random.default_rng(random_state)

@@ -1,4 +1,4 @@
-"""Frames of named columns: those of pandas, polars, pyarrow and others of their kind, none of which is imported."""
+"""Frames with named columns, from pandas, polars, pyarrow and similar packages, none of which is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# How many names an error message shows.
+# Number of names in an error message.
 _SHOWN = 5
 
 
@@ -17,19 +17,19 @@ _SHOWN = 5
 
 
 def column_names(X: object, name: str = "X") -> tuple[str, ...] | None:
-    """Names of the columns of a frame.
+    """Return the names of the columns of a frame.
 
     Parameters
     ----------
     X : object
-        Anything that has columns, and that numpy can make an array from, is a frame.
+        Anything with columns that NumPy can make an array from is a frame.
     name : str
-        What error messages call it.
+        The name of the argument in error messages.
 
     Returns
     -------
     tuple of str, or None
-        None for what is no frame, and for a frame none of whose columns has a string for a name.
+        None if X is not a frame, or if no column has a string as its name.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def column_names(X: object, name: str = "X") -> tuple[str, ...] | None:
     """
     if not hasattr(X, "__array__"):
         return None
-    # The class is asked, since a column of a frame may be its attribute. What pyarrow has as `columns` are no names.
+    # Ask the class, since a column of a frame may be its attribute. In pyarrow, `columns` are not names.
     attribute = next((a for a in ("column_names", "columns") if hasattr(type(X), a)), None)
     names = [] if attribute is None else list(getattr(X, attribute))
     strange = [n for n in names if not isinstance(n, str)]
@@ -56,12 +56,12 @@ def column_names(X: object, name: str = "X") -> tuple[str, ...] | None:
 
 
 def to_array(X: ArrayLike) -> NDArray[Any]:
-    """An array of what X holds; missing values that some frames have a type for are None or NaN in it.
+    """Return X as an array; missing values of special types become None or NaN.
 
     Parameters
     ----------
     X : array-like
-        An array is given back as it is.
+        An array is returned as it is.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def to_array(X: ArrayLike) -> NDArray[Any]:
     Raises
     ------
     TypeError, ValueError
-        As numpy has them, of what no array can be made from.
+        As raised by NumPy, if no array can be made from X.
 
     Examples
     --------
@@ -85,17 +85,17 @@ def to_array(X: ArrayLike) -> NDArray[Any]:
 
 
 def column_without_numbers(X: Any) -> str | None:
-    """The name of the first column of a frame that no numbers can be made from.
+    """Return the name of the first column of a frame that does not hold numbers.
 
     Parameters
     ----------
     X : object
-        What `to_array` takes.
+        Anything that `to_array` accepts.
 
     Returns
     -------
     str or None
-        None for what is no frame of pandas, polars or pyarrow with names, and where all columns hold numbers.
+        None if X is not a frame of pandas, polars or pyarrow with names, or if all columns hold numbers.
 
     Examples
     --------
@@ -120,11 +120,11 @@ def _holds_numbers(column: Any) -> bool:
 
 
 def _columns(X: Any) -> list[Any]:
-    """Columns of a frame that as a whole would become something else than what they are by themselves."""
-    # polars makes numbers of dates where another column has numbers.
+    """Return the columns of a frame that, as a whole, would be converted differently than one by one."""
+    # polars converts dates to numbers if another column has numbers.
     if hasattr(X, "get_columns"):
         return list(X.get_columns())
-    # pandas has types of its own, and makes objects of all values where columns are of such.
+    # pandas has its own types, and converts all values to objects if columns have them.
     if hasattr(X, "iloc") and X.ndim == 2 and not all(isinstance(t, np.dtype) for t in X.dtypes):
         return [X.iloc[:, j] for j in range(X.shape[1])]
     return []
@@ -134,7 +134,7 @@ def _values(column: Any) -> NDArray[Any]:
     values: NDArray[Any] = np.asarray(column)
     if values.dtype != object:
         return values
-    # None becomes NaN by itself, but not what pandas has for missing values.
+    # None becomes NaN by itself, but the missing values of pandas do not.
     if hasattr(column, "isna"):
         values = np.where(column.isna(), np.nan, values)
     try:
@@ -147,14 +147,14 @@ def _values(column: Any) -> NDArray[Any]:
 
 
 def check_feature_names(feature_names: Iterable[str] | None, d: int) -> tuple[str, ...] | None:
-    """One string for each of d features, or None.
+    """Check that there is one string for each of d features, or None.
 
     Raises
     ------
     TypeError
-        If they are not strings, or are one string.
+        If they are not strings, or a single string.
     ValueError
-        If there is another number of them.
+        If their number is wrong.
     """
     if feature_names is None:
         return None
@@ -170,12 +170,12 @@ def check_feature_names(feature_names: Iterable[str] | None, d: int) -> tuple[st
 
 
 def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None, name: str = "X") -> None:
-    """Check that a frame has the columns that a model was made for, in their order, where both have names.
+    """Check that a frame has the columns that a model was made for, in the same order, if both have names.
 
     Raises
     ------
     ValueError
-        Which says what the first differences are.
+        The message shows the first differences.
     """
     if names is None or expected is None or tuple(names) == tuple(expected):
         return
@@ -206,26 +206,26 @@ def _listed(names: Sequence[str]) -> str:
 def column_positions(
     columns: Iterable[int | str], feature_names: Sequence[str] | None, d: int, *, name: str
 ) -> NDArray[np.intp]:
-    """Positions of columns given by number or name.
+    """Return the positions of columns given by number or name.
 
     Parameters
     ----------
     columns : iterable of int or str
-        Numbers from 0 to d - 1; names, where there are any.
+        Numbers from 0 to d - 1, or names if there are any.
     feature_names : sequence of d str, or None
     d : int
     name : str
-        What error messages call the columns.
+        The name of the argument in error messages.
 
     Returns
     -------
     (o,) intp
-        In the order given.
+        In the given order.
 
     Raises
     ------
     TypeError, ValueError
-        If there is no such column, or one comes twice, or there are none.
+        If there is no such column, one is given twice, or none is given.
 
     Examples
     --------

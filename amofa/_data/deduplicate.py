@@ -1,4 +1,4 @@
-"""Rows that are the same made one, with their weights, so that a repeat and a weight are the same to the last bit."""
+"""Equal rows merged into one with a weight, so that repeated rows and weights give the same fit to the last bit."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from amofa._typing import FloatArray
 
-# Tables of more values (32 MB as float64) stay as they are: there a repeated row and a weight differ by rounding.
+# Larger tables (32 MB as float64) stay as they are: there, repeated rows and weights differ by rounding.
 _MOST_VALUES = 1 << 22
 
 
 def merge_repeats(table: NDArray[Any], weights: FloatArray | None) -> tuple[NDArray[Any], FloatArray | None]:
-    """Give every different row its weight: the number of its repeats, or the sum of their weights.
+    """Return the distinct rows with their weights: the number of their repeats, or the sum of their weights.
 
-    A search decides by thresholds, so rounding alone, from sums over rows in another order, can make another model
-    of small or wide tables. Merged rows are in an order of their own, and rows of weight 0 are gone.
+    A search decides by thresholds, so that rounding alone, from sums over rows in another order, can lead to another
+    model of small or wide tables. Merged rows are sorted, and rows of weight 0 are removed.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ def merge_repeats(table: NDArray[Any], weights: FloatArray | None) -> tuple[NDAr
     Returns
     -------
     table : (m, d) ndarray
-        Different rows, sorted, where any is repeated or has another weight than 1; otherwise, and
-        where the table is large, the table itself.
+        Distinct rows, sorted, if any is repeated or has a weight other than 1; otherwise, or if the table is large, the
+        table itself.
     weights : (m,) float64 or None
-        None for ones.
+        None if all are 1.
     """
     if table.size > _MOST_VALUES:
         return table, weights
@@ -42,7 +42,7 @@ def merge_repeats(table: NDArray[Any], weights: FloatArray | None) -> tuple[NDAr
             table, weights = table[kept], weights[kept]
         if (weights == 1).all():
             weights = None
-    # Most tables of real numbers are seen to have no repeats in one column.
+    # For most tables of real numbers, one column shows that there are no repeats.
     if weights is None and len(np.unique(table[:, 0])) == len(table):
         return table, None
     order = np.lexsort(table.T[::-1])

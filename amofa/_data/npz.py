@@ -1,4 +1,4 @@
-"""Plain arrays in .npz archives: written all at once or not at all, read without trust in what they say."""
+"""Plain arrays in .npz archives: written completely or not at all, and read without trusting their headers."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-# How numpy begins the file of a plain array: format 1.0, the length of the header, and the header.
+# The beginning of the file of a plain array: format 1.0, the length of the header, and the header.
 _ARRAY_START = re.compile(
     rb"\x93NUMPY\x01\x00(?P<length>..)"
     rb"\{'descr': '(?P<kind>[^']*)', 'fortran_order': (?P<order>True|False), 'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
     re.DOTALL,
 )
 _PLAIN_KIND = re.compile(r"[<>|][biufcU][0-9]{1,10}")
-# Error messages show so many characters of a value in a file, and of a reason.
+# Number of characters of a value in a file, and of a reason, in error messages.
 SHOWN_CHARACTERS = 60
 _SHOWN_REASON = 200
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
-    """Write an archive as `numpy.savez` does, whole and on disk when this returns, whatever interrupts it.
+    """Write an archive as `numpy.savez` does; it is complete and on disk when this returns, or not there at all.
 
     Parameters
     ----------
     path : str or PathLike
-        No ending is added, links are followed. A file that is there is replaced when the new one is complete.
+        No suffix is added, and links are followed. An existing file is replaced when the new one is complete.
     arrays : mapping of str to array
-        Not of objects.
+        Arrays of objects are not allowed.
 
     Raises
     ------
     OSError
-        If the file cannot be written; a file that was there before is then still whole.
+        If the file cannot be written; an existing file is then intact.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, and not to be replaced", os.fspath(path))
-    # In the same folder, and so on the same file system. A process that is killed may leave it there.
+    # In the same folder, so on the same file system. A process that is killed may leave it behind.
     temporary = target.with_name(f".amofa-{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -58,7 +58,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
     except OSError as error:
-        # The temporary file's name means nothing to a user.
+        # The name of the temporary file would mean nothing to a user.
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -75,17 +75,17 @@ def _savez(file: BufferedIOBase, arrays: Mapping[str, Any]) -> None:
     try:
         np.savez(file, **arrays)
     except ValueError as error:
-        # What zipfile has to say about a member that Ctrl-C left open hides Ctrl-C itself.
+        # Errors of zipfile about a member that Ctrl-C left open would hide the interrupt.
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise
 
 
 def read_arrays(source: str | os.PathLike[str] | BufferedIOBase) -> dict[str, Any]:
-    """Return what is in an archive, by name: arrays, read-only, and bytes of members that are none.
+    """Return the content of an archive by name: read-only arrays, and bytes of members that are not arrays.
 
-    Takes no more memory than a few times the size of the file: `numpy.savez` compresses nothing, so no archive holds
-    more than the file is long. Nothing in it is executed.
+    This takes at most a few times the size of the file in memory: `numpy.savez` does not compress, so no archive holds
+    more than the length of the file. Nothing in it is executed.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def read_arrays(source: str | os.PathLike[str] | BufferedIOBase) -> dict[str, An
     Raises
     ------
     OSError
-        If the file cannot be opened, FileNotFoundError if there is none, or is a pipe or a device.
+        If the file cannot be opened (FileNotFoundError if there is none), or is a pipe or a device.
     ValueError
-        If it is no archive that `numpy.savez` makes of plain arrays, or is damaged.
+        If it is not an archive of plain arrays as `numpy.savez` makes it, or is damaged.
     """
     if not isinstance(source, BufferedIOBase):
         path = Path(source)
-        # A pipe that nobody writes to would be waited for.
+        # Opening a pipe without a writer would block.
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise OSError(errno.EINVAL, "not a regular file", os.fspath(source))
         with open(path, "rb") as file:
@@ -109,7 +109,7 @@ def read_arrays(source: str | os.PathLike[str] | BufferedIOBase) -> dict[str, An
         return _read_archive(source)
     except MemoryError:
         raise
-    # A damaged archive can raise nearly anything inside zipfile and numpy's reader.
+    # A damaged archive can raise nearly anything in zipfile and in NumPy's reader.
     except Exception as error:
         raise ValueError(str(error)[:_SHOWN_REASON]) from error
 
@@ -137,7 +137,7 @@ def _read_archive(file: BufferedIOBase) -> dict[str, Any]:
 def _read_array(content: bytes) -> NDArray[Any]:
     """Return the array that `numpy.save` wrote, read-only.
 
-    numpy's own reader asks for as much memory as the header claims.
+    NumPy's own reader would allocate as much memory as the header claims.
     """
     start = _ARRAY_START.match(content)
     if not start or start.end() != start.end("length") + int.from_bytes(start["length"], "little"):
