@@ -179,7 +179,7 @@ class Pricing(Protocol):
 
 
 def free_loadings(d: int, p: int, n_noise: int) -> int:
-    """Return the number of free loadings up to rotation, at most the free entries of a covariance off its noise."""
+    """Return the number of free loadings up to rotation, at most what a covariance has beyond its uniquenesses."""
     return min(d * p - p * (p - 1) // 2, d * (d + 1) // 2 - n_noise)
 
 
@@ -230,7 +230,7 @@ class Evidence:
         return noise_price + 0.5 * self.log_n
 
     def _noise_price(self, count: float) -> float:
-        """Return the price of uniquenesses; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
+        """Price uniquenesses; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
         price = self.normaliser + 0.5 * math.log((max(count, 1.0) / 2 + self.rows / 4) / (2 * math.pi))
         return self.n_noise * max(0.0, price)
 
