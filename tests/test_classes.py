@@ -287,7 +287,6 @@ def test_of_very_many_rows_some_take_part(monkeypatch):
 # ---- weights ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_whole_weights_are_repeated_rows(rng, rows, search):
     X, y = rows
     weights = rng.integers(0, 3, len(y))

@@ -63,11 +63,13 @@ def check(folder):
     assert "log densities differ by" in output
 
 
+@pytest.mark.slow
 def test_setuptools(project):
     run("setup.py", "--quiet", "build_ext", "--inplace", cwd=project)
     check(project)
 
 
+@pytest.mark.slow
 def test_meson_python(project):
     run("-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", "dist", ".", cwd=project)
     (wheel,) = (project / "dist").glob("*.whl")

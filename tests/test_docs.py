@@ -85,6 +85,7 @@ def test_the_api_is_complete():
         assert hasattr(importlib.import_module(module), attribute), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_gallery(example, tmp_path, monkeypatch):
     pytest.importorskip("sklearn")

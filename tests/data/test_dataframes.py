@@ -175,7 +175,6 @@ def frame_of(make, X, names=NAMES):
 
 
 @kinds
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_a_fit_keeps_the_names(search, make, rng):
     X = np.round(rng.standard_normal((60, 4)), 3)
     model, unnamed = amofa.fit(frame_of(make, X), search=search), amofa.fit(X, search=search)

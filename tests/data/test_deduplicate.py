@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from datasets import factor_analysers, gaussians
+from fits import check_same
 
 import amofa
 from amofa._data import deduplicate as repeats
@@ -84,17 +85,6 @@ OPTIONS = [
 ]
 
 
-def assert_same(a, b):
-    """The same to the last bit; the log-likelihood is a sum over as many rows as there are."""
-    np.testing.assert_array_equal(a.n_factors, b.n_factors)
-    for name in ("weights", "means", "uniquenesses"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-    for first, second in zip(a.loadings, b.loadings, strict=True):
-        np.testing.assert_array_equal(first, second)
-    assert a.n_samples == b.n_samples
-    assert a.log_likelihood == b.log_likelihood
-
-
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", ["groups", "factors", "wide", "counts"])
 def test_whole_weights_are_repeated_rows(rng, kind, options):
@@ -102,18 +92,16 @@ def test_whole_weights_are_repeated_rows(rng, kind, options):
     weights = rng.integers(0, 4, len(X))
     order = rng.permutation(len(X))
     weighted = amofa.fit(X[order], sample_weight=weights[order], **options)
-    assert_same(weighted, amofa.fit(X.repeat(weights, axis=0), **options))
+    check_same(weighted, amofa.fit(X.repeat(weights, axis=0), **options))
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_rows_of_weight_0_are_absent(rng, search):
     X = np.concatenate([table(rng, "groups"), rng.normal(50, 9, (20, 2))])
     weights = np.repeat([1.0, 0.0], [70, 20])
     weights[:70:3] = 0.0
-    assert_same(amofa.fit(X, sample_weight=weights, search=search), amofa.fit(X[weights > 0], search=search))
+    check_same(amofa.fit(X, sample_weight=weights, search=search), amofa.fit(X[weights > 0], search=search))
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_large_tables_agree_but_for_rounding(rng, search, monkeypatch):
     monkeypatch.setattr(repeats, "_MOST_VALUES", 0)
     X = table(rng, "groups")
@@ -124,7 +112,6 @@ def test_large_tables_agree_but_for_rounding(rng, search, monkeypatch):
     np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_a_component_that_was_asked_for_may_be_one_row_among_many_repeats(rng, search):
     X = np.append(rng.normal(size=20).repeat(50), 1e4)[:, None]
     model = amofa.fit(X, n_components=2, n_factors=0, search=search)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from fit_helpers import two_groups
+from fits import two_groups
 
 import amofa
 

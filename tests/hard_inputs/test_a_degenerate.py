@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hard_helpers import (
+from fits import (
     blobs,
     check_equal,
     final_cost,

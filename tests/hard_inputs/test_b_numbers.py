@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hard_helpers import blobs, fitted, same_groups
+from fits import blobs, fitted, same_groups
 
 import amofa
 

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from hard_helpers import blobs, check_equal, fitted, parameters_of, same_groups
+from fits import blobs, check_equal, fitted, parameters_of, same_groups
 
 import amofa
 from amofa.baselines import mfa
@@ -20,7 +20,6 @@ def overlapping(rng):
     return X
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_50_the_number_of_threads(rng, search):
     X, _ = blobs(rng, [30_000, 20_000], 5 * np.eye(2, 6))  # enough for several threads
     X[:, 5] += X[:, 4]
@@ -31,7 +30,6 @@ def test_50_the_number_of_threads(rng, search):
         np.testing.assert_array_equal(model.predict(X), models[0].predict(X))
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_51_52_two_runs(overlapping, search):
     models = []
     for state in (1, 2):
@@ -63,7 +61,6 @@ def test_54_labels_are_what_the_model_predicts(overlapping, options):
     np.testing.assert_array_equal(estimator.labels_, fitted(overlapping, **options).predict(overlapping))
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_55_the_order_of_the_rows(rng, overlapping, search):
     separate, _ = blobs(rng, [200, 150, 100], [(0, 0), (9, 0), (0, 9)])
     for X in (separate, overlapping):

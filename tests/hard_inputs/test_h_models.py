@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hard_helpers import blobs, check_equal, fitted, fitted_with, peak_memory, same_groups
+from fits import blobs, check_equal, fitted, fitted_with, peak_memory, same_groups
 from reference import log_density, random_mixture, random_rows
 
 import amofa
@@ -222,7 +222,6 @@ def test_87_the_integer_of_blas_is_that_of_scipy(rng):
 # ---- 88, 89, 90 ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_88_the_whole_history(rng, search):
     X, _ = blobs(rng, [100] * 3, [(0, 0), (9, 0), (0, 9)])
     model = fitted(X, search=search)

@@ -323,7 +323,7 @@ def test_functions_for_compiled_code(rng, condition):
 
 
 @pytest.mark.parametrize("known", [2, 3, 6])
-@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("condition", [1.0, 1e6, 1e12])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_missing_cells(rng, kind, condition, known):
     d, p = 8, 3
@@ -379,7 +379,6 @@ FITS = [(two_clusters, None), (nearly_collinear, None), (nearly_collinear, 1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::amofa.AmofaWarning")  # whatever the fit comes to
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize(("data", "noise_floor"), FITS)
 def test_a_fit_reports_the_log_likelihood_of_its_parameters(rng, data, noise_floor, offset, search):
@@ -391,7 +390,6 @@ def test_a_fit_reports_the_log_likelihood_of_its_parameters(rng, data, noise_flo
 
 
 @pytest.mark.filterwarnings("ignore::amofa.AmofaWarning")
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 @pytest.mark.parametrize("data", [two_clusters, nearly_collinear])
 def test_a_fit_does_not_depend_on_the_offset(rng, data, search):
     # In steps of 2^-24 rows and rows that are 1e8 away have the same deviations.

@@ -145,7 +145,6 @@ def test_what_is_no_missing_cell_is_still_refused(rng):
     assert np.isfinite(model.score(masked.astype(float).filled(NAN)))
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
 def test_a_fit_says_what_to_do_about_missing_cells(search, rng):
     X = rng.standard_normal((50, 3))
     X[3, 1] = NAN

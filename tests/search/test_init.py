@@ -5,7 +5,7 @@ from __future__ import annotations
 import datasets
 import numpy as np
 import pytest
-from fit_helpers import check_model
+from fits import check_model
 
 import amofa
 from amofa._data.row_chunks import Samples
@@ -16,7 +16,6 @@ from amofa._search.init import _with_most_factors, check_init
 from amofa._search.paper_moves import with_tied_noise, without_idle
 from amofa.metrics import normalized_information_distance
 
-SEARCHES = ["thorough", "paper"]
 Mixture = amofa.MixtureOfFactorAnalyzers
 
 
@@ -80,7 +79,6 @@ def test_a_model_is_looked_at_as_it_is(drawn, noise):
     assert first.log_likelihood == pytest.approx(model.log_likelihood, rel=1e-9)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.filterwarnings("ignore:EM of the chosen model did not converge")
 def test_the_search_goes_on_from_a_model(drawn, search):
     """Both ways: splits from two components, fewer from eight."""
@@ -98,7 +96,6 @@ def test_the_search_goes_on_from_a_model(drawn, search):
     assert "split" in actions(amofa.fit(X, init=few, search=search))
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("options", [{"n_components": 3}, {"max_components": 3}, {"n_factors": [1, 1, 0]}])
 @pytest.mark.parametrize("start", [2, 5])
 @pytest.mark.filterwarnings("ignore:5 components were asked for, but the search found only 4")
@@ -114,7 +111,6 @@ def test_given_numbers_of_components_are_kept(drawn, search, options, start):
     check_model(model, X)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize(("options", "most"), [({"n_factors": 1}, 1), ({"n_factors": 3}, 3), ({"max_factors": 1}, 1)])
 def test_given_numbers_of_factors_are_kept(rng, search, options, most):
     X, _ = datasets.factor_analysers(rng, 5, [2, 2], [200, 150])
@@ -126,7 +122,6 @@ def test_given_numbers_of_factors_are_kept(rng, search, options, most):
         assert model.n_factors.max() <= most
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_units_do_not_matter(drawn, search):
     X, _ = drawn
     units, origin = np.array([1e-6, 1e5]), np.array([3.0, -1e6])
@@ -142,7 +137,6 @@ def test_units_do_not_matter(drawn, search):
     np.testing.assert_array_equal(plain.predict(X), other.predict(X * units + origin))
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.filterwarnings("ignore:1 of 3 columns of X are constant")
 def test_constant_columns_do_not_matter(drawn, search):
     X, _ = drawn
@@ -153,14 +147,12 @@ def test_constant_columns_do_not_matter(drawn, search):
     assert model.history == amofa.fit(X, init=amofa.fit(X, search=search, n_components=2), search=search).history
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_a_model_far_from_the_rows(drawn, search):
     X, _ = drawn
     init = Mixture([0.5, 0.5], [[1e6, 0], [1e6, 1e6]], np.zeros((2, 2, 0)), np.ones((2, 2)))
     check_model(amofa.fit(X, init=init, search=search), X)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_components_that_are_idle_or_the_same(drawn, search):
     """They are not counted among those asked for."""
     X, _ = drawn
@@ -198,7 +190,6 @@ def test_names_of_columns(drawn):
 # ---- labels ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("kind", ["all", "numbers with gaps", "one in ten", "three of each"])
 def test_labels(drawn, search, kind):
     X, y = drawn
@@ -217,7 +208,6 @@ def test_labels(drawn, search, kind):
     check_model(model, X)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_a_start_that_no_search_comes_to(rng, search):
     """Labels decide of two equal ways: with K and factors given, EM goes to the nearest maximum."""
     X = rng.normal(size=(400, 2)) + 5 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])[np.arange(400) % 4]
@@ -235,7 +225,6 @@ def test_components_of_labels_are_the_fits_of_their_rows(rng, noise):
     assert first.n_factors == tuple(amofa.fit(X, n_components=2, noise=noise).n_factors.tolist())
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_rows_without_weight_have_no_say(drawn, search):
     X, y = drawn
     weights = (np.arange(len(X)) % 5 > 0).astype(float)
@@ -246,7 +235,6 @@ def test_rows_without_weight_have_no_say(drawn, search):
     assert cost(a) == pytest.approx(cost(b), rel=1e-9)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_labels_that_each_row_has_of_its_own(rng, search):
     X = rng.normal(size=(12, 2))
     check_model(amofa.fit(X, init=np.arange(12), search=search), X)
@@ -259,7 +247,6 @@ def test_labels_of_a_wide_table(rng):
     check_model(model, X)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_rows_that_are_all_the_same(search):
     with pytest.warns(amofa.AmofaWarning, match="constant"):
         assert amofa.fit(np.ones((4, 2)), init=[0, 0, 1, 1], search=search).n_components == 1
