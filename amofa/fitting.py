@@ -44,18 +44,18 @@ REMEDY = (
 def fit(
     X: ArrayLike,
     *,
+    sample_weight: ArrayLike | None = None,
     n_components: int | None = None,
     n_factors: int | Sequence[int] | None = None,
+    max_components: int | None = None,
+    max_factors: int | None = None,
+    init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
     search: str = "thorough",
     criterion: str | None = None,
     noise: str | None = None,
     noise_floor: float | ArrayLike | None = None,
     prior_scale: ArrayLike | None = None,
     prior_rows: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    max_components: int | None = None,
-    max_factors: int | None = None,
-    init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
     tol: float = 1e-5,
     max_iter: int = 100,
     callback: Callback | None = None,
@@ -68,10 +68,8 @@ def fit(
 ) -> MixtureOfFactorAnalyzers:
     """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
 
-    The result depends on the rows alone, not on their order, and on no random number; it does not change with the
-    units or the origin of a column. (Of more than 2^18 rows, splits and merges are looked for among evenly spread ones,
-    in the order given; every model is fitted to all. Where covariances are full, so that nearly as many factors as
-    columns are wanted, rounding may decide between local optima.)
+    The options come in groups: what is given (`n_components` to `init`), what is searched for (`search`,
+    `criterion`), the uniquenesses (`noise` to `prior_rows`), and how the fit runs (`tol` to `n_threads`).
 
     Parameters
     ----------
@@ -79,75 +77,74 @@ def fit(
         Real, finite numbers, one row per observation; any real dtype and memory layout, or a frame, the names of
         whose columns the model keeps. It is not changed, and read in blocks: a memory map or a table of float32 is not
         copied, unless it is small or has fewer rows than columns.
+    sample_weight : (n,) array-like, optional
+        How often each row counts. A row of weight 0, or of less than 1e-14 of the largest weight, is left out. N in
+        the criterion is the sum of the weights, which must be from 1e-100 to 1e100.
     n_components : int, optional
-        Number of components, kept. Found where not given.
+        Number of components; found if not given.
     n_factors : int or sequence of int, optional
-        Number of factors of every component, or one number for each component (the components then come in this
-        order, at the start of it the heaviest), kept. Found where not given.
+        Number of factors of every component, or one number for each component; found if not given. With a sequence
+        the components come in its order, the heaviest first at the start of the search.
+    max_components, max_factors : int, optional
+        Bounds of the numbers that are found.
+    init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
+        Start of the search, in place of one component: a model of the same columns, or labels of the rows. Labels are
+        whole numbers from 0, each of which makes a component; -1 is for rows without a label. The search then splits
+        and merges as always, and chooses factors and noise anew. Where there are more components than there may be,
+        they are merged first, or with "paper" the lightest are removed. A model is also looked at as it is: the
+        result costs no more.
     search : {"thorough", "paper"}, default "thorough"
         "thorough" tries splits of every component from several starts, and merges, with each factor analyser at its
         maximum and its number of factors, 0 included, chosen inside (docs/algorithm.md). "paper" is the algorithm of
         Kaya & Salah [1]_.
     criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
-        What the search minimises. "evidence" (docs/criterion.md), the default of "thorough", which alone has it;
-        "mml", the default of "paper", is the message length of the paper's final equation.
+        What the search minimises. "evidence" (docs/criterion.md) is the default of "thorough", and only for it;
+        "mml", the message length of the paper's final equation, is the default of "paper".
     noise : {"auto", "component", "shared", "isotropic"}, optional
-        Uniquenesses of each component's own, the same for all components, or, for each component, one share of the
-        columns' variances in X. "auto", the default of "thorough", lets the criterion choose between the first two:
-        where rows are few, components that share find more. The paper's search has "component" alone.
+        How uniquenesses are tied: each component has its own, all components have the same, or each component has one
+        share of the columns' variances in X. "auto", the default of "thorough", lets the criterion choose between the
+        first two: with few rows, components that share find more. "paper" has "component" only.
     noise_floor : float or (d,) array-like, optional
-        Smallest uniqueness: a share of each column's variance in X (default 1e-4, and with "thorough" at least 1/12
-        of the squared step of columns of rounded numbers), or a variance for each column, in its own units. Less than
-        1e-12 of the variance counts as this much.
+        Smallest uniqueness: a share of each column's variance in X, or a variance for each column in its own units.
+        The default is 1e-4, and with "thorough" at least 1/12 of the squared step of columns of rounded numbers. Less
+        than 1e-12 of the variance counts as this much.
     prior_scale : (d,) array-like, optional
         Variances about which the prior of uniquenesses is centred, and of which `noise_floor` is a share, in the
-        columns' own units; the columns' variances in X where not given. A classifier passes those of all its classes.
+        columns' own units; the columns' variances in X if not given. A classifier passes those of all its classes.
     prior_rows : float, optional
-        Strength of this prior: near its centre it is worth half as many rows; 4 where not given, 0 for none. "thorough"
-        only.
-    sample_weight : (n,) array-like, optional
-        How often each row counts; a row of weight 0, or of less than 1e-14 of the largest, is as good as absent. N in
-        the criterion is their sum, from 1e-100 to 1e100.
-    max_components, max_factors : int, optional
-        Bounds of what is found.
-    init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
-        Where the search starts, instead of one component: a model of the same columns, or labels of the rows, whole
-        numbers from 0, each of which makes a component; rows labelled -1 have no say in these, but the start alone
-        holds to labels. The search then splits and merges as always, and chooses factors and noise anew; where there
-        are more components than there may be, they are merged, or with "paper" the lightest removed, first. A model is
-        looked at as it is, too: the result costs no more.
+        Strength of this prior: near its centre it is worth half as many rows; 4 if not given, 0 for no prior. For
+        "thorough" only.
     tol : float, default 1e-5
-        EM ends when the criterion is within about this of its limit ("paper": changes by less, and a move must gain
-        more than this), in nats per row.
+        EM ends when the criterion is within about this of its limit, in nats per row. With "paper" EM ends when it
+        changes by less, and a move must gain more.
     max_iter : int, default 100
         Most iterations of one EM run.
     callback : callable, optional
-        Called with a `LiveStep` for each model that the search has looked at on all rows: the step as it will stand in
-        `history`, with the model so far in ``step.model``. If it returns something true, the search ends there, and
-        the best model that was looked at is the result.
+        Called with a `LiveStep` for each model that the search has looked at on all rows: the step as it will be in
+        `history`, with the model in ``step.model``. If it returns something true, the search ends there, and the best
+        model so far is the result.
     on_iteration : callable, optional
-        Called with a `LiveIteration` for each iteration of EM on all rows that is made (none that a checkpoint has). If
-        it returns something true, the search ends there in the same way, from the first model on.
+        Called with a `LiveIteration` for each iteration of EM on all rows. If it returns something true, the search
+        ends in the same way, once there is a model.
     progress : bool, default False
-        Whether a line on standard error tells how far the search is, where that is a terminal. Needs rich,
-        ``python -m pip install 'amofa[progress]'``. The logger "amofa" tells of every step, too: of accepted ones at
-        level INFO, of the others at DEBUG.
+        Whether to show on standard error how far the search is, if that is a terminal. Needs rich,
+        ``python -m pip install 'amofa[progress]'``. The logger "amofa" has a message for each step, too: at level
+        INFO if it was accepted, otherwise at DEBUG.
     on_interrupt : {"raise", "return"}, default "raise"
-        What a KeyboardInterrupt does, from the first model on: "raise" raises `FitInterrupted`, a KeyboardInterrupt
-        with the best model so far as its ``model``; "return" returns this model, with a warning.
+        What a KeyboardInterrupt does once there is a model: "raise" raises `FitInterrupted`, a KeyboardInterrupt with
+        the best model so far as its ``model``; "return" returns this model, with a warning.
     max_time : float, optional
-        Seconds after which the search stops, with the best model so far as the result, and a warning. It is looked at
-        before each EM iteration, and the first model is always fitted: docs/long_fits.md says how late it may be. What
-        a checkpoint has is always taken.
+        Seconds after which the search stops, with the best model so far as the result, and a warning. The first model
+        is always fitted; docs/long_fits.md says how late the search may stop.
     checkpoint : str or PathLike, optional
         A file that has the state of the search after each of its steps, and the best model so far, which `amofa.load`
         reads. The same call with the same file, after whatever has interrupted the first one, resumes with the next
         step and ends with the same model; one that had ended gives its model again. The file is kept. While it cannot
         be written, as on a full disk, the fit goes on, with a warning.
     n_threads : int, optional
-        How many threads may share the work, where there is enough of it; the model is the same for any number. Where
-        not given, one for each core that the process may use, and not more than OMP_NUM_THREADS in the environment;
-        one in processes of `multiprocessing`. BLAS has one thread during a fit.
+        Most threads that share the work; the model is the same for any number. The default is one for each core that
+        the process may use, and at most OMP_NUM_THREADS of the environment; one in processes of `multiprocessing`.
+        BLAS has one thread during a fit.
 
     Returns
     -------
@@ -156,14 +153,14 @@ def fit(
     Raises
     ------
     TypeError, ValueError
-        If an argument cannot be used; the message names it and what to do. `checkpoint` cannot if it is the file of a
-        fit of other rows or options, or none of a fit at all; that is left as it is.
+        If an argument cannot be used; the message names it and says what to do. A checkpoint of a fit of other rows or
+        options, or a file that is no checkpoint, is left as it is.
     ImportError
         If progress is wanted and rich is not installed.
     OSError
-        If the checkpoint cannot be opened, or another fit is writing to it.
+        If the checkpoint cannot be read or written at the start.
     MemoryError
-        If memory does not suffice.
+        If there is not enough memory.
     FitInterrupted
         See `on_interrupt`.
 
@@ -174,6 +171,13 @@ def fit(
         the other columns, and change no decision), if EM of the chosen model did not converge, if fewer components
         than asked for can be told apart, if the fit was interrupted or out of time, or if a checkpoint could not be
         written.
+
+    Notes
+    -----
+    The result depends on the rows alone, not on their order, and on no random number; it does not change with the
+    units or the origin of a column. Of more than 2^18 rows, splits and merges are looked for among evenly spread ones,
+    in the order given; every model is fitted to all. Where covariances are full, so that nearly as many factors as
+    columns are wanted, rounding may decide between local optima.
 
     References
     ----------
@@ -191,27 +195,11 @@ def fit(
     >>> model.weights.round(2)
     array([0.67, 0.33])
     """
+    # In the order of the fields, which is that of the arguments.
     options = FitOptions(
-        n_components=n_components,
-        n_factors=n_factors,
-        search=search,
-        criterion=criterion,
-        noise=noise,
-        noise_floor=noise_floor,
-        prior_scale=prior_scale,
-        prior_rows=prior_rows,
-        max_components=max_components,
-        max_factors=max_factors,
-        init=init,
-        tol=tol,
-        max_iter=max_iter,
-        callback=callback,
-        on_iteration=on_iteration,
-        progress=progress,
-        on_interrupt=on_interrupt,
-        max_time=max_time,
-        checkpoint=checkpoint,
-        n_threads=n_threads,
+        *(n_components, n_factors, max_components, max_factors, init),
+        *(search, criterion, noise, noise_floor, prior_scale, prior_rows),
+        *(tol, max_iter, callback, on_iteration, progress, on_interrupt, max_time, checkpoint, n_threads),
     )
     names = column_names(X)
     return fit_checked(*check_rows(X, sample_weight, remedy=REMEDY), options, names)
@@ -270,11 +258,12 @@ def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None, warns: bo
                 max_time=options.max_time,
             )
             in_time = _take_steps(task, state, monitor, checkpoint)
-        found = monitor.best_so_far() if state.result is None else state.result
+        has_ended = state.phase == END
+        found = state.result if has_ended and state.result else monitor.best_so_far()
         model = task.conclude(found, state.history)
         if warns and not in_time:
             warn_of_time(options.max_time)
-        if warns and state.phase == END:
+        if warns and has_ended:
             warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
             warn_of_shortfall(constraints.n_components, found.n_components)
         return model

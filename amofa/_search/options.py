@@ -80,6 +80,13 @@ class FitOptions:
         default=None, metadata=_option("number of components; found if not given", int, "K")
     )
     n_factors: int | Sequence[int] | None = field(default=None, metadata=_option(_N_FACTORS, int, "P", many=True))
+    max_components: int | None = field(default=None, metadata=_option("most components that are found", int, "K"))
+    max_factors: int | None = field(
+        default=None, metadata=_option("most factors of a component that are found", int, "P")
+    )
+    init: MixtureOfFactorAnalyzers | ArrayLike | None = field(
+        default=None, metadata=_option("model file to start from, instead of one component", str, "MODEL")
+    )
     search: str = field(
         default="thorough", metadata=_option(f"how numbers are found: {', '.join(SEARCHES)}", str, "NAME")
     )
@@ -90,13 +97,6 @@ class FitOptions:
     )
     prior_scale: ArrayLike | None = field(default=None, metadata=_option())
     prior_rows: float | None = field(default=None, metadata=_option())
-    max_components: int | None = field(default=None, metadata=_option("most components that are found", int, "K"))
-    max_factors: int | None = field(
-        default=None, metadata=_option("most factors of a component that are found", int, "P")
-    )
-    init: MixtureOfFactorAnalyzers | ArrayLike | None = field(
-        default=None, metadata=_option("model file to start from, instead of one component", str, "MODEL")
-    )
     tol: float = field(default=1e-5, metadata=_option("smallest gain worth going on for, nats per row", float, "NATS"))
     max_iter: int = field(default=100, metadata=_option("most iterations of one EM run", int, "N"))
     callback: Callback | None = field(default=None, metadata=_option(decides=False))

@@ -73,6 +73,19 @@ def test_a_stopped_search_keeps_to_what_was_given(x):
     assert amofa.fit(x, n_components=2, callback=stop).n_components == 2
 
 
+def test_a_search_from_two_starts_that_is_stopped_in_the_second(x):
+    """The model of shared noise has been refined by then, but the search has not ended."""
+    given = amofa.fit(x, n_components=3, noise="shared")
+    whole = amofa.fit(x, init=given)
+    number = [step.action for step in whole.history].index("start", 1) + 1
+    seen = []
+    model = amofa.fit(x, init=given, callback=lambda step: seen.append(step) or len(seen) > number)
+    assert len(model.history) == number + 1
+    assert not model.converged
+    best = min(model.history, key=lambda step: step.cost)
+    assert model.log_likelihood == pytest.approx(best.log_likelihood, rel=1e-9)
+
+
 def interrupt_at(number):
     def callback(step):
         callback.seen += 1
