@@ -38,13 +38,7 @@ _NO_LABEL, _NO_LABEL_COLOR = "no label", (0.75, 0.75, 0.75)
 
 
 def pyplot() -> Any:
-    """Return the module matplotlib.pyplot.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Return the module matplotlib.pyplot, or raise an ImportError that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -64,13 +58,7 @@ def use_files() -> None:
 
 
 def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8), n_entries: int = 0) -> Axes:
-    """Return the given axes, or those of a new figure; its size is in inches, with room for a legend beside the axes.
-
-    Raises
-    ------
-    TypeError
-        If `ax` is something else, or in three dimensions.
-    """
+    """Return the given axes, or those of a new figure of a size in inches, wider for a legend with many columns."""
     plt = pyplot()
     if ax is None:
         wider = _LEGEND_WIDTH * (legend_columns(n_entries) - 1)
@@ -215,11 +203,13 @@ def make_groups(labels: ArrayLike, n: int) -> Groups:
     if array.shape != (n,):
         raise ValueError(f"labels has shape {array.shape}, but X has {n} rows; pass one label per row")
     lacking = _lacking(labels, array)
-    kinds, numbers = _numbered(array[~lacking])
+    try:
+        kinds, numbers = np.unique(array[~lacking], return_inverse=True)
+    except TypeError:  # numbers beside text have no order
+        kinds, numbers = np.unique(array[~lacking].astype(str), return_inverse=True)
     groups = np.full(n, len(kinds))
     groups[~lacking] = numbers
-    colors = component_colors(len(kinds))
-    names = [str(kind) for kind in kinds]
+    names, colors = [str(kind) for kind in kinds.tolist()], component_colors(len(kinds))
     if lacking.any():
         return Groups(groups, [*names, _NO_LABEL], [*colors, _NO_LABEL_COLOR])
     return Groups(groups, names, colors)
@@ -233,16 +223,3 @@ def _lacking(labels: Any, array: NDArray[Any]) -> NDArray[np.bool_]:
     if array.dtype != object:
         return np.asarray(array != array, dtype=np.bool_)
     return np.array([label is None or bool(label != label) for label in array], dtype=np.bool_)
-
-
-def _numbered(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the sorted distinct labels (sorted as text if they have no order), and the number of each label."""
-    if labels.dtype != object:
-        kinds, numbers = np.unique(labels, return_inverse=True)
-        return kinds.tolist(), numbers
-    try:
-        ordered = sorted(set(labels))
-    except TypeError:
-        ordered = sorted(set(labels), key=str)
-    place = {kind: number for number, kind in enumerate(ordered)}
-    return ordered, np.array([place[label] for label in labels], dtype=np.intp)

@@ -30,8 +30,8 @@ _CANDIDATES, _LEAST_ANGLE = 3, 1e-3
 _CLIMB = 50
 # Number of columns named in the label of an axis, and the smallest coefficient relative to the largest.
 _MOST_TERMS, _LEAST_TERM = 3, 0.25
-# Points of an ellipse.
-_CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0, 2 * np.pi, 121))])
+# Points of the unit circle.
+CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0, 2 * np.pi, 121))])
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,12 @@ class View:
         """Return points (2, 121) a number of standard deviations from the mean of component k."""
         values, vectors = np.linalg.eigh(self.covariances[k])
         axes = vectors * np.sqrt(np.maximum(values, 0.0))
-        ellipse: FloatArray = self.means[k][:, None] + deviations * axes @ _CIRCLE
+        ellipse: FloatArray = self.means[k][:, None] + deviations * axes @ CIRCLE
         return ellipse
 
 
 def check_model(model: Any) -> None:
-    """Raise an error if something is not a mixture.
-
-    Raises
-    ------
-    TypeError
-        The message says where an estimator has its mixture.
-    """
+    """Check that something is a mixture; the error says where an estimator has one."""
     if not isinstance(model, BaseMixture):
         remedy = "; pass its model_" if hasattr(model, "model_") else ""
         raise TypeError(f"model must be a MixtureOfFactorAnalyzers, got {type(model).__name__}{remedy}")
@@ -89,13 +83,7 @@ def feature_names(model: BaseMixture) -> tuple[str, ...]:
 
 
 def make_view(model: BaseMixture, columns: Sequence[int | str] | None) -> View:
-    """Return the view of two columns, by number or name, or by default of the discriminating plane.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a model, or if the columns are not two of its columns.
-    """
+    """Return the view of two columns, by number or name, or by default of the discriminating plane."""
     check_model(model)
     names = feature_names(model)
     if columns is None and model.n_features > 2:

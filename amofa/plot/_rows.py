@@ -23,7 +23,7 @@ from amofa.plot._axes import (
     make_groups,
     plain_text,
 )
-from amofa.plot._plane import View, check_model, feature_names, make_view
+from amofa.plot._plane import CIRCLE, View, check_model, feature_names, make_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Ellipses are drawn at these distances from the mean, in standard deviations.
-DEVIATIONS = (1.0, 2.0)
+_DEVIATIONS = (1.0, 2.0)
 # With more rows the ticks on the axis would merge into a bar.
 _MOST_TICKS = 500
 _BINS = (10, 60)
@@ -40,13 +40,8 @@ _REACH, _POINTS = 4.0, 121
 
 
 def check_rows(model: MixtureOfFactorAnalyzers, X: ArrayLike) -> NDArray[Any]:
-    """Check a table (n, d) for a model; cells may be NaN.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the table does not match the model.
-    """
+    """Return X as a table (n, d) that matches the model; cells may be NaN."""
+    check_model(model)
     check_same_names(column_names(X), model.feature_names)
     return check_incomplete_table(X, n_features=model.n_features)[0]
 
@@ -121,9 +116,9 @@ def _whole(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:
 
 def _draw_ellipses(ax: Axes, view: View, colors: Sequence[Color], texts: Sequence[str] | None) -> None:
     for k, color in enumerate(colors):
-        ax.fill(*view.ellipse(k, DEVIATIONS[0]), facecolor=(*color, 0.12), edgecolor="none")
-        for deviations, width in zip(DEVIATIONS, (1.6, 0.9), strict=True):
-            label = texts[k] if texts is not None and deviations == DEVIATIONS[0] else None
+        ax.fill(*view.ellipse(k, _DEVIATIONS[0]), facecolor=(*color, 0.12), edgecolor="none")
+        for deviations, width in zip(_DEVIATIONS, (1.6, 0.9), strict=True):
+            label = texts[k] if texts is not None and deviations == _DEVIATIONS[0] else None
             ax.plot(*view.ellipse(k, deviations), color=darker(color), linewidth=width, label=label)
 
 
@@ -181,7 +176,7 @@ def uncertainty(
     order = np.argsort(doubt, kind="stable")
     ax = axes_for(ax)
     for k in range(model.n_components):
-        for deviations in DEVIATIONS:
+        for deviations in _DEVIATIONS:
             ax.plot(*view.ellipse(k, deviations), color="0.75", linewidth=0.9, zorder=0)
     style = dots(len(rows)) | {"s": 6.0 + 30.0 * doubt[order], "alpha": 0.9}
     x, y = view.points(_whole(model, rows))[order].T
@@ -314,40 +309,36 @@ def factor_scores(
     p = int(model.n_factors[k])
     if p == 0:
         raise ValueError(f"component {k} has no factors; choose one of {np.flatnonzero(model.n_factors).tolist()}")
+    if p == 1 and (factors is not None or labels is not None):
+        given = "labels" if factors is None else "factors"
+        raise ValueError(f"{given} cannot be used: component {k} has one factor; choose another, or leave out {given}")
+    shown = [0] if p == 1 else _check_factors((0, 1) if factors is None else factors, p)
     table = check_rows(model, X)
     selected = np.flatnonzero(model.predict(table) == k)
     selected = selected[drawn_rows(len(selected))]
+    scores = model.factor_scores(table[selected])[k][:, shown] if len(selected) else np.empty((0, len(shown)))
     groups = None if labels is None else make_groups(labels, len(table)).among(selected)
-    scores = model.factor_scores(table[selected])[k] if len(selected) else np.empty((0, p))
     color = component_colors(model.n_components)[k]
+    ax = axes_for(ax, n_entries=0 if groups is None else len(groups.names))
     if p == 1:
-        if factors is not None or labels is not None:
-            given = "labels" if factors is None else "factors"
-            raise ValueError(
-                f"{given} cannot be used: component {k} has one factor; choose another, or leave out {given}"
-            )
-        ax = axes_for(ax)
         _draw_scores_of_one(ax, scores[:, 0], color)
     else:
-        first, second = _check_factors((0, 1) if factors is None else factors, p)
-        ax = axes_for(ax, n_entries=0 if groups is None else len(groups.names))
-        colors = [color] if groups is None else groups.row_colors
-        _draw_scores_of_two(ax, scores[:, [first, second]], colors)
+        _draw_scores_of_two(ax, scores, [color] if groups is None else groups.row_colors)
         legend_beside(ax, groups)
-        ax.set_xlabel(f"factor {first}")
-        ax.set_ylabel(f"factor {second}")
+    ax.set_xlabel(f"factor {shown[0]}")
+    ax.set_ylabel("density" if p == 1 else f"factor {shown[1]}")
     ax.set_title(f"component {k}: {len(selected)} rows", fontsize="medium")
     return ax
 
 
-def _check_factors(factors: Any, p: int) -> tuple[int, int]:
+def _check_factors(factors: Any, p: int) -> list[int]:
     """Check that two of p factors are given."""
     if isinstance(factors, str) or not isinstance(factors, Iterable):
         raise TypeError(f"factors must be two numbers of factors, got {factors!r}")
     numbers = [check_whole_number("factors", factor, at_least=0, at_most=p - 1) for factor in factors]
     if len(numbers) != 2:
         raise ValueError(f"factors must be two numbers of factors, got {len(numbers)}")
-    return numbers[0], numbers[1]
+    return numbers
 
 
 def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color) -> None:
@@ -355,16 +346,13 @@ def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color) -> None:
     ax.plot(grid, np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi), color="black", linewidth=1.0, linestyle="--")
     if len(scores):
         _draw_histogram(ax, scores, (*color, 0.4))
-    ax.set_xlabel("factor 0")
-    ax.set_ylabel("density")
 
 
 def _draw_scores_of_two(ax: Axes, scores: FloatArray, colors: Sequence[Color]) -> None:
     # In the order of the rows, so that no colour covers all others.
     ax.scatter(*scores.T, color=colors, **dots(len(scores)))
-    angles = np.linspace(0, 2 * np.pi, _POINTS)
-    for deviations in DEVIATIONS:
-        ax.plot(deviations * np.cos(angles), deviations * np.sin(angles), color="0.4", linewidth=0.9, linestyle="--")
+    for deviations in _DEVIATIONS:
+        ax.plot(*deviations * CIRCLE, color="0.4", linewidth=0.9, linestyle="--")
     ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
     ax.axvline(0.0, color="0.85", linewidth=0.8, zorder=0)
     ax.set_aspect("equal", adjustable="datalim")
@@ -396,7 +384,6 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     >>> ax.get_ylabel()
     'responsibility'
     """
-    check_model(model)
     table = check_rows(model, X)
     proba = model.predict_proba(table[drawn_rows(len(table))])
     found = proba.argmax(axis=1)
