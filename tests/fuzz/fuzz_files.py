@@ -11,7 +11,6 @@ import io
 import shutil
 import sys
 import tempfile
-import time
 import tracemalloc
 import warnings
 import zipfile
@@ -26,7 +25,6 @@ from amofa.history import FitReport, Step
 
 # What loading must not do, as `sys.addaudithook` names it. Of files one is opened, to be read.
 FORBIDDEN = ("exec", "compile", "pickle.", "os.", "subprocess.", "socket.", "ctypes.", "shutil.", "import", "marshal.")
-MOST_SECONDS = 5.0
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFE, 0xFF)
 
 
@@ -264,7 +262,7 @@ def check(case):
     path, size = write_case(case)
     WATCH.path, WATCH.wrong = path, []
     tracemalloc.start()
-    start, WATCH.is_on = time.perf_counter(), True
+    WATCH.is_on = True
     model, message = None, None
     try:
         model = amofa.load(path)
@@ -272,9 +270,8 @@ def check(case):
         message = str(error)
     finally:
         WATCH.is_on = False
-        seconds, peak = time.perf_counter() - start, tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert seconds < MOST_SECONDS
     assert peak < 40 * size + (1 << 20), (peak, size)
     assert not WATCH.wrong, WATCH.wrong
     assert sorted(p.name for p in FOLDER.iterdir()) == ["case.npz"]

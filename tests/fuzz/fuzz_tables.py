@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from amofa.cli._tables import read_table
 
 FOLDER = Path(tempfile.mkdtemp(prefix="amofa-fuzz-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
-MOST_SECONDS = 60.0
 
 
 # ---- contents --------------------------------------------------------------------------------------------------------
@@ -142,16 +140,13 @@ def check_table(case):
     (name, content), options = case
     path = FOLDER / name
     path.write_bytes(content)
-    start, table = time.perf_counter(), None
+    table = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             table = read_table(str(path), **options)
     except (ValueError, OSError) as error:
         complaint = str(error)
-    finally:
-        seconds = time.perf_counter() - start
-    assert seconds < MOST_SECONDS
     if table is None:
         assert 0 < len(complaint) < 5000
         assert not any("\ud800" <= c <= "\udfff" for c in complaint), "cannot be printed"
@@ -293,7 +288,6 @@ def check_command(case):
     os.chdir(FOLDER)
     out, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     given = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)), encoding="utf-8")
-    start = time.perf_counter()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), replaced_stdin(given):
             status = main(argv)
@@ -302,7 +296,6 @@ def check_command(case):
         assert {"--help", "--version"} & set(argv)
     finally:
         os.chdir(before)
-    assert time.perf_counter() - start < MOST_SECONDS
     lines = errors.getvalue().splitlines()
     assert status in (0, 2)
     assert "Traceback" not in errors.getvalue()

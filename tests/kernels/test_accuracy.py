@@ -258,7 +258,7 @@ def test_weights_to_1e_300(rng, condition):
     check(components, np.concatenate([problem.near, problem.near + center, problem.near + 30 * center]), problem.far)
 
 
-@pytest.mark.parametrize("condition", [1.0, 1e3, 1e12])
+@pytest.mark.parametrize("condition", [1e3, 1e12])
 def test_a_thousand_columns_at_ten_standard_deviations(rng, condition):
     problem = ill_conditioned(rng, large_loadings, condition, 0.0, 1000, 3, 1)
     c, row = problem.components[0], problem.near[2]

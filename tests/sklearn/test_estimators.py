@@ -58,8 +58,15 @@ def assert_alike(first, second, X, **tolerances):
 
 # The checks have constant columns, classes of one row, and so on.
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([AMoFA(), AMoFAClassifier(), AMoFARegressor()])
+@parametrize_with_checks(ESTIMATORS)
 def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([AMoFAClassifier()])
+def test_checks_where_the_pooling_is_chosen(estimator, check):
     check(estimator)
 
 
