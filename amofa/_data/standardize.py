@@ -96,6 +96,11 @@ class Coordinates:
             scale=self.scale[columns],
         )
 
+    def shares(self, variances: FloatArray) -> FloatArray:
+        """Return variances (d,) as shares of the columns' own variances, constant columns left out."""
+        kept = ~self.constant
+        return variances[kept] / self.scale[kept] ** 2
+
     def express(self, parameters: Parameters) -> Parameters:
         """Parameters in the table's columns and units in these coordinates, constant columns left out."""
         columns = np.flatnonzero(~self.constant)

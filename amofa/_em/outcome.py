@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from amofa._em.factor_analysis import Spread
 from amofa._parameters import Parameters
@@ -49,6 +51,13 @@ class Outcome:
     n_iter: int
     converged: bool
     moments: RowMoments | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of_no_columns(cls, n_factors: int = 0) -> Self:
+        """Return the only mixture of rows that are all the same, which have no columns in the search's coordinates."""
+        parameters = Parameters(0, (n_factors,))
+        parameters.weights[:] = 1.0
+        return cls(parameters, math.nan, math.nan, n_iter=0, converged=True)
 
     @property
     def n_components(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from amofa._data.row_chunks import Samples
+from amofa._em.outcome import Outcome
 from amofa._parameters import Evaluator, Parameters, Statistics
 from amofa._typing import FloatArray
 from amofa.criterion import Penalty, message_length
@@ -80,26 +81,17 @@ def make_report(
     )
 
 
-def make_step(
-    samples: Samples,
-    action: str,
-    component: int,
-    parameters: Parameters,
-    *,
-    cost: float,
-    log_likelihood: float,
-    n_iter: int,
-    accepted: bool,
-) -> Step:
+def make_step(samples: Samples, action: str, component: int, outcome: Outcome, *, accepted: bool) -> Step:
     """Make a step of the history: a mixture that a search tried, with the message length of the paper."""
+    parameters = outcome.parameters
     length = message_length(samples.n_features, parameters.n_factors, samples.total_weight)
     return Step(
         action=action,
         component=component,
         n_factors=parameters.n_factors,
-        cost=cost,
-        message_length=length.cost(log_likelihood, 0.0, parameters.weights.tolist()),
-        log_likelihood=log_likelihood,
-        n_iter=n_iter,
+        cost=outcome.cost,
+        message_length=length.cost(outcome.log_likelihood, 0.0, parameters.weights.tolist()),
+        log_likelihood=outcome.log_likelihood,
+        n_iter=outcome.n_iter,
         accepted=accepted,
     )

@@ -117,16 +117,8 @@ class Monitor:
         SearchStopped
             If the caller says so.
         """
-        step = make_step(
-            self.samples,
-            action,
-            component,
-            outcome.parameters,
-            cost=outcome.cost,
-            log_likelihood=outcome.log_likelihood,
-            n_iter=outcome.n_iter if n_iter is None else n_iter,
-            accepted=accepted,
-        )
+        counted = outcome if n_iter is None else replace(outcome, n_iter=n_iter)
+        step = make_step(self.samples, action, component, counted, accepted=accepted)
         # The model first: an interrupt may come at any moment, and wants it.
         if self.state.best is None or self.is_better(outcome, self.state.best):
             self.state.best = outcome

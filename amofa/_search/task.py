@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from amofa._em.profile_likelihood import Problem
 from amofa._em.standard import Settings
 from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
 from amofa._noise import Noise
-from amofa._parameters import Component, Parameters
+from amofa._parameters import Parameters
 from amofa._search.default import DefaultSearch
 from amofa._search.init import LabelledRows, analysers_of_groups, moments_of_groups, parameters_of_model
 from amofa._search.monitor import Monitor
@@ -75,7 +74,7 @@ class Task:
         variances = floor_variances(DEFAULT_FLOOR if floor is None else floor, scale, coordinates)
         kept = ~coordinates.constant
         unit = coordinates.scale[kept] ** 2
-        least = variances[kept] / unit
+        least = coordinates.shares(variances)
         if floor is None and not options.is_paper and kept.any():
             least = np.maximum(least, resolution_variances(rows.samples))
             variances[kept] = least * unit
@@ -170,9 +169,7 @@ class Task:
     def end_at_once(self, state: State) -> None:
         """End the search of rows that are all the same."""
         given = self.options.constraints.n_factors
-        factors = given[0] if isinstance(given, tuple) else given or 0
-        parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((factors, 0)), np.zeros(0))])
-        state.result = Outcome(parameters, log_likelihood=math.nan, cost=math.nan, n_iter=0, converged=True)
+        state.result = Outcome.of_no_columns(given[0] if isinstance(given, tuple) else given or 0)
         state.phase = END
 
     # -- the model --

@@ -70,7 +70,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Fit:
+class VariationalFit:
     """A posterior with the results of its last E-step.
 
     Attributes
@@ -183,7 +183,7 @@ def restarted(
 
 def converge(
     rows: Rows, posterior: Posterior, settings: Settings, *, target: float = -np.inf, max_iter: int | None = None
-) -> Fit:
+) -> VariationalFit:
     """Sweep until the bound stops rising and no column can be switched off.
 
     Give up if many more sweeps, each gaining as much as the last, would not reach ``target``.
@@ -215,10 +215,10 @@ def converge(
             posterior = pruned
             moments, bound = rows.expect(posterior)
         elif ends:
-            return Fit(posterior, moments, bound, sweep, converged=True)
+            return VariationalFit(posterior, moments, bound, sweep, converged=True)
         elif sweep >= _PATIENCE and _SLOWEST * gain < target - bound:
             break
-    return Fit(posterior, moments, bound, sweep, converged=False)
+    return VariationalFit(posterior, moments, bound, sweep, converged=False)
 
 
 # ---- the search ------------------------------------------------------------------------------------------------------
@@ -230,11 +230,11 @@ class Trial:
 
     action: str
     component: int
-    fit: Fit
+    fit: VariationalFit
     accepted: bool
 
 
-class Search:
+class BirthSearch:
     """Make births as long as they raise the bound.
 
     Parameters
@@ -250,7 +250,7 @@ class Search:
         self.rows, self.settings, self.rng = Rows(samples), settings, rng
         self.trials: list[Trial] = []
 
-    def run(self) -> Fit:
+    def run(self) -> VariationalFit:
         """Return the fit with the highest bound."""
         self.best = self._first()
         self._record("start", -1, self.best, accepted=True)
@@ -262,7 +262,7 @@ class Search:
         self._refine()
         return self.best
 
-    def _first(self) -> Fit:
+    def _first(self) -> VariationalFit:
         return converge(self.rows, first_posterior(_all_rows(self.rows.samples), self.settings), self.settings)
 
     def _born(self) -> bool:
@@ -278,7 +278,7 @@ class Search:
                 return True
         return False
 
-    def _birth(self, k: int) -> Fit | None:
+    def _birth(self, k: int) -> VariationalFit | None:
         fit, posterior = self.best, self.best.posterior
         moments = self.rows.halves(posterior, fit.moments, k, self._direction(posterior, k))
         if moments.soft_counts[[k, -1]].min() < _LEAST_ROWS:
@@ -304,7 +304,7 @@ class Search:
         noise = np.tile(noise, (len(moments.means), 1))
         return restarted(moments, noise, posterior.center, posterior.spread, self.settings)
 
-    def _consider(self, action: str, k: int, trial: Fit) -> bool:
+    def _consider(self, action: str, k: int, trial: VariationalFit) -> bool:
         """Take a trial in place of the best fit if it raises the bound enough."""
         samples = self.rows.samples
         accepted = trial.bound - self.best.bound > self.settings.tol * samples.total_weight * samples.n_features
@@ -328,7 +328,7 @@ class Search:
         self._record("refine", -1, refined, accepted=True)
         self.best = refined
 
-    def _record(self, action: str, component: int, fit: Fit, *, accepted: bool) -> None:
+    def _record(self, action: str, component: int, fit: VariationalFit, *, accepted: bool) -> None:
         self.trials.append(Trial(action, component, fit, accepted))
 
 

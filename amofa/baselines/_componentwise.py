@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from amofa._data.row_chunks import Samples
+from amofa._em.outcome import Outcome
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 from amofa.baselines._gaussian import covariance_parameters, gaussian_components
@@ -19,34 +19,6 @@ _FIRST_VARIANCE = 0.1
 # Densities are kept as ratios to the largest one of their row at some earlier time, which is updated when a mixture of
 # them leaves this range.
 _SMALLEST, _LARGEST = 1e-200, 1e200
-
-
-@dataclass(frozen=True)
-class Converged:
-    """A mixture at the end of EM with one number of components.
-
-    Attributes
-    ----------
-    parameters : Parameters
-    log_likelihood : float
-        Nats, for the rows as given to the search.
-    penalty : Penalty
-        The message length minus the cost of the rows.
-    n_iter : int
-        Sweeps.
-    converged : bool
-    """
-
-    parameters: Parameters
-    log_likelihood: float
-    penalty: Penalty
-    n_iter: int
-    converged: bool
-
-    @property
-    def cost(self) -> float:
-        """Return the message length in nats."""
-        return self.penalty.cost(self.log_likelihood, 0.0, self.parameters.weights.tolist())
 
 
 class ComponentwiseEM:
@@ -93,14 +65,13 @@ class ComponentwiseEM:
         """Return the log-likelihood in nats, in the coordinates of the samples."""
         return float(self.row_weights @ (np.log(self.mixed) + self.reference))
 
-    @property
-    def penalty(self) -> Penalty:
-        """Return what the message length adds to minus the log-likelihood."""
+    def penalty_of(self, n_components: int) -> Penalty:
+        """Return what the message length of so many components adds to minus the log-likelihood."""
         return gaussian_message_length(
-            self.samples.n_features, self.n_components, self.n_covariance, self.samples.total_weight
+            self.samples.n_features, n_components, self.n_covariance, self.samples.total_weight
         )
 
-    def run(self, tol: float, max_iter: int) -> Converged:
+    def run(self, tol: float, max_iter: int) -> Outcome:
         """Sweep until the log-likelihood changes by less than `tol` nats in a sweep that removes nothing."""
         previous, converged, sweeps = self.log_likelihood, False, 0
         while not converged and sweeps < max_iter:
@@ -110,8 +81,10 @@ class ComponentwiseEM:
             converged = self.n_components == K and abs(likelihood - previous) < tol
             previous, sweeps = likelihood, sweeps + 1
         components = gaussian_components(self.weights.tolist(), self.means, self.covariances, self.covariance)
+        parameters = Parameters.from_components(components)
         log_likelihood = self.log_likelihood + self.samples.log_jacobian
-        return Converged(Parameters.from_components(components), log_likelihood, self.penalty, sweeps, converged)
+        cost = self.penalty_of(self.n_components).cost(log_likelihood, 0.0, parameters.weights.tolist())
+        return Outcome(parameters, log_likelihood, cost, sweeps, converged)
 
     def sweep(self) -> None:
         """Update every component in turn, each with the responsibilities that the last one left."""
@@ -136,7 +109,7 @@ class ComponentwiseEM:
         count = float(responsibilities.sum())
         if self.n_components > 1:
             # Half a row for each parameter (Figueiredo & Jain, eq. 17): the prior of the weights is improper.
-            pays = count - self.penalty.half_counts[k]
+            pays = count - self.penalty_of(self.n_components).half_counts[k]
             if pays <= 0.0:
                 return False
             self.weights[k] = pays / self.samples.total_weight

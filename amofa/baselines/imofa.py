@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,19 @@ from amofa._data.checks import (
     check_whole_number,
 )
 from amofa._data.row_chunks import Moments, Samples
-from amofa._data.standardize import Standardized, floor_variances
 from amofa._em.factor_analysis import principal_axes
 from amofa._em.outcome import Outcome
 from amofa._em.standard import Settings, standard_em
-from amofa._model.finalize import in_canonical_order, make_report, make_step, with_canonical_factors
+from amofa._model.finalize import make_step
 from amofa._parameters import Component, Evaluator, Parameters
 from amofa._search.constraints import LEAST_SHARE_OF_A_ROW, MOST_FACTORS_SHARE, Constraints
 from amofa._search.paper_moves import add_factor, covariance_misfit, first_mixture
 from amofa._typing import FloatArray
+from amofa.baselines._task import BaselineTask
 from amofa.criterion import Penalty, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
-from amofa.warnings import warn_of_constant_columns
 
 
 def imofa(
@@ -118,32 +117,16 @@ def imofa(
     tol = check_positive("tol", tol)
     max_iter = check_whole_number("max_iter", max_iter, at_least=1)
     with single_blas_thread(), np.errstate(under="ignore"):
-        rows = Standardized.of(training, None)
-        coordinates = rows.coordinates
-        warn_of_constant_columns(coordinates.constant)
-        variances = floor_variances(floor, None, coordinates)
-        kept = ~coordinates.constant
-        settings = Settings(_no_penalty, variances[kept] / coordinates.scale[kept] ** 2, tol, max_iter, False)
-        history: list[Step] = []
-        if kept.any():
-            search = _Search(rows.samples, coordinates.samples(held_out, None, None), settings, constraints)
-            search.run()
-            found, converged, history = search.current.fit.parameters, search.current.fit.converged, search.history
-        else:
-            found = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))])
-            converged = True
-        parameters = coordinates.restore(found, variances)
-        parameters = with_canonical_factors(in_canonical_order(parameters))
-        report = make_report(
-            rows.whole,
-            parameters,
-            variances,
-            criterion="validation",
-            n_parameters=n_parameters(d, parameters.n_factors),
-            converged=converged,
-            history=history,
-        )
-    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
+        task = BaselineTask.of(training, None, floor)
+        found, history = Outcome.of_no_columns(), list[Step]()
+        if task.samples.n_features:
+            settings = Settings(_no_penalty, task.standardized_floor, tol, max_iter, False)
+            validated = task.rows.coordinates.samples(held_out, None, None)
+            growth = _Growth(task.samples, validated, settings, constraints)
+            growth.run()
+            found, history = growth.current.fit, growth.history
+        count = n_parameters(d, found.parameters.n_factors)
+        return task.model(found, history, criterion="validation", n_parameters=count)
 
 
 def _two_sets(
@@ -178,7 +161,7 @@ class _Candidate:
     validation: float
 
 
-class _Search:
+class _Growth:
     """The search: its present model and its history."""
 
     def __init__(self, training: Samples, held_out: Samples, settings: Settings, constraints: Constraints) -> None:
@@ -233,18 +216,8 @@ class _Search:
         return sum(float(block.log_density.sum()) for block in blocks) + self.held_out.log_jacobian
 
     def _record(self, candidate: _Candidate, *, accepted: bool) -> None:
-        self.history.append(
-            make_step(
-                self.training,
-                candidate.action,
-                candidate.component,
-                candidate.fit.parameters,
-                cost=-candidate.validation,
-                log_likelihood=candidate.fit.log_likelihood,
-                n_iter=candidate.fit.n_iter,
-                accepted=accepted,
-            )
-        )
+        outcome = replace(candidate.fit, cost=-candidate.validation)
+        self.history.append(make_step(self.training, candidate.action, candidate.component, outcome, accepted=accepted))
 
 
 def _split(parameters: Parameters, k: int, covariance: FloatArray) -> Parameters:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -17,27 +16,26 @@ from amofa._data.checks import (
     check_noise_floor,
     check_positive,
     check_random_state,
-    check_table,
-    check_weights,
+    check_rows,
     check_whole_number,
 )
 from amofa._data.row_chunks import Samples
-from amofa._data.standardize import Standardized, floor_variances
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
-from amofa._model.finalize import in_canonical_order, make_report, make_step, with_canonical_factors
+from amofa._model.finalize import make_step
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa._search.constraints import REFINEMENT
 from amofa._typing import FloatArray
 from amofa.baselines._partitions import Generator, draw_seeds, k_means, nearest_centers, partition_moments
+from amofa.baselines._task import BaselineTask
 from amofa.criterion import Likelihood, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
-from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence, warn_of_shortfall
+from amofa.warnings import warn_of_shortfall
 
 # The best start is refined to this share of the tolerance.
 _REFINED = 1e-3
@@ -136,9 +134,8 @@ def mfa(
     >>> mfa(X, 2, 1, noise="isotropic").n_parameters
     15
     """
-    table = check_table(X)
+    table, weights = check_rows(X, sample_weight)
     d = table.shape[1]
-    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     n_components = check_whole_number("n_components", n_components, at_least=1)
     factors = _check_factors(n_factors, d, n_components)
     family = Noise(check_choice("noise", noise, tuple(map(str, Noise))))
@@ -149,29 +146,19 @@ def mfa(
         check_whole_number("max_iter", max_iter, at_least=1),
     )
     rng = check_random_state(random_state)
+    isotropic = family.is_isotropic
     with single_blas_thread(), np.errstate(under="ignore"):
-        rows = Standardized.of(table, weights, one_scale=family.is_isotropic)
-        warn_of_constant_columns(rows.coordinates.constant)
-        variances = floor_variances(floor, None, rows.coordinates)
-        if family.is_isotropic:
-            variances[:] = variances.max()
-        best, history = _from_starts(rows, variances, factors, family, runs, rng)
-        parameters = rows.coordinates.restore(best.parameters, variances)
-        if len(set(factors)) == 1:
-            parameters = in_canonical_order(parameters)
-        parameters = with_canonical_factors(parameters)
-        warn_of_no_convergence(best.converged, f"{REFINEMENT} x max_iter={runs.max_iter}")
-        warn_of_shortfall(n_components, parameters.n_components)
-        report = make_report(
-            rows.whole,
-            parameters,
-            variances,
+        task = BaselineTask.of(table, weights, floor, one_scale=isotropic, one_floor=isotropic)
+        best, history = _from_starts(task, factors, family, runs, rng)
+        warn_of_shortfall(n_components, best.n_components)
+        return task.model(
+            best,
+            history,
             criterion="likelihood",
-            n_parameters=n_parameters(d, parameters.n_factors, family),
-            converged=best.converged,
-            history=history,
+            n_parameters=n_parameters(d, best.parameters.n_factors, family),
+            iterations=f"{REFINEMENT} x max_iter={runs.max_iter}",
+            in_order=len(set(factors)) > 1,
         )
-    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
 
 
 def _check_factors(n_factors: int | Sequence[int], d: int, n_components: int) -> tuple[int, ...]:
@@ -182,15 +169,13 @@ def _check_factors(n_factors: int | Sequence[int], d: int, n_components: int) ->
 
 
 def _from_starts(
-    rows: Standardized, variances: FloatArray, factors: tuple[int, ...], noise: Noise, runs: _Runs, rng: Generator
+    task: BaselineTask, factors: tuple[int, ...], noise: Noise, runs: _Runs, rng: Generator
 ) -> tuple[Outcome, list[Step]]:
     """Return the best of several EM runs, refined, and a step for each."""
-    samples, coordinates = rows.samples, rows.coordinates
+    samples = task.samples
     if samples.n_features == 0:
-        only = Component(1.0, np.zeros(0), np.zeros((factors[0], 0)), np.zeros(0))
-        return Outcome(Parameters.from_components([only]), math.nan, math.nan, n_iter=0, converged=True), []
-    kept = ~coordinates.constant
-    prior = Prior(variances[kept] / coordinates.scale[kept] ** 2, np.ones(samples.n_features), 0.0)
+        return Outcome.of_no_columns(factors[0]), []
+    prior = Prior(task.standardized_floor, np.ones(samples.n_features), 0.0)
     pricing = Likelihood()
     # Without prices, and with given numbers, nothing is chosen.
     choice = FactorChoice(pricing, prior, noise, factors[0])
@@ -203,13 +188,13 @@ def _from_starts(
         start = _start(samples, factors, noise, prior.floor, rng, with_k_means=number % 2 == 0)
         run = profile_em(samples, start, problem, solver, problem.max_iter, choose_at_end=False)
         accepted = best is None or run.log_likelihood > best.log_likelihood
-        history.append(_step("start", run, samples, accepted=accepted))
+        history.append(make_step(samples, "start", -1, run, accepted=accepted))
         if best is None or accepted:
             best = run
     assert best is not None
     finer = replace(problem, tol=_REFINED * problem.tol)
     refined = profile_em(samples, best.parameters, finer, solver, REFINEMENT * problem.max_iter, choose_at_end=False)
-    history.append(_step("refine", refined, samples, accepted=True))
+    history.append(make_step(samples, "refine", -1, refined, accepted=True))
     return refined, history
 
 
@@ -238,17 +223,3 @@ def _start(
     d = samples.n_features
     shapes = zip(counts + 1.0, means, factors, variances, strict=False)  # there may be fewer parts than asked for
     return Parameters.from_components([Component(n, mean, np.zeros((p, d)), psi) for n, mean, p, psi in shapes])
-
-
-def _step(action: str, run: Outcome, samples: Samples, *, accepted: bool) -> Step:
-    likelihood = run.log_likelihood
-    return make_step(
-        samples,
-        action,
-        -1,
-        run.parameters,
-        cost=-likelihood,
-        log_likelihood=likelihood,
-        n_iter=run.n_iter,
-        accepted=accepted,
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -12,22 +10,19 @@ from amofa._data.checks import (
     check_choice,
     check_positive,
     check_random_state,
-    check_table,
-    check_weights,
+    check_rows,
     check_whole_number,
 )
 from amofa._data.row_chunks import Samples
-from amofa._data.standardize import Standardized, floor_variances
-from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
-from amofa._parameters import Component, Parameters
+from amofa._em.outcome import Outcome
 from amofa._typing import FloatArray
-from amofa.baselines._componentwise import ComponentwiseEM, Converged
+from amofa.baselines._componentwise import ComponentwiseEM
 from amofa.baselines._gaussian import COVARIANCES, mixture_parameters
+from amofa.baselines._task import BaselineTask
 from amofa.criterion import gaussian_message_length
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
-from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence
 
 
 def ulfmm(
@@ -109,40 +104,33 @@ def ulfmm(
     >>> model.weights.round(2)
     array([0.67, 0.33])
     """
-    table = check_table(X)
-    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
+    table, weights = check_rows(X, sample_weight)
     max_components = check_whole_number("max_components", max_components, at_least=1)
     covariance = check_choice("covariance", covariance, COVARIANCES)
     ridge, tol = check_positive("ridge", ridge), check_positive("tol", tol)
     max_iter = check_whole_number("max_iter", max_iter, at_least=1)
     rng = check_random_state(random_state)
     with single_blas_thread(), np.errstate(under="ignore"):
-        rows = Standardized.of(table, weights, one_scale=covariance == "spherical")
-        constant, samples = rows.coordinates.constant, rows.samples
-        warn_of_constant_columns(constant)
+        task = BaselineTask.of(table, weights, ridge, one_scale=covariance == "spherical")
+        samples, best, history = task.samples, Outcome.of_no_columns(), list[Step]()
+        penalty = gaussian_message_length(0, 1, 0, samples.total_weight)
         if samples.n_features:
             start = ComponentwiseEM(samples, _random_rows(samples, max_components, rng), covariance, ridge)
             try:
                 best, history = _fewer_and_fewer(start, tol * samples.total_weight, max_iter)
             except FloatingPointError as error:
                 raise ValueError(f"{error} with ridge={ridge}; raise ridge, or drop collinear columns") from error
-        else:
-            best, history = _nothing_varies(samples.total_weight), []
-        warn_of_no_convergence(best.converged, f"max_iter={max_iter}")
-        floor = floor_variances(ridge, None, rows.coordinates)
-        parameters = rows.coordinates.restore(best.parameters, floor)
-        parameters = with_canonical_factors(in_canonical_order(parameters))
-        report = make_report(
-            rows.whole,
-            parameters,
-            np.where(constant, floor, 0.0),
+            penalty = start.penalty_of(best.n_components)
+        return task.model(
+            best,
+            history,
             criterion="mml",
-            n_parameters=mixture_parameters(table.shape[1], parameters.n_components, covariance),
-            converged=best.converged,
-            history=history,
-            penalty=best.penalty,
+            n_parameters=mixture_parameters(table.shape[1], best.n_components, covariance),
+            iterations=f"max_iter={max_iter}",
+            # The method has no floor but for columns that are constant.
+            floor=np.where(task.rows.coordinates.constant, task.floor, 0.0),
+            penalty=penalty,
         )
-    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
 
 
 def _random_rows(samples: Samples, number: int, rng: np.random.Generator | np.random.RandomState) -> FloatArray:
@@ -152,9 +140,9 @@ def _random_rows(samples: Samples, number: int, rng: np.random.Generator | np.ra
     return np.concatenate([x.T for x, _ in samples.subset(drawn).chunks()])
 
 
-def _fewer_and_fewer(mixture: ComponentwiseEM, tolerance: float, max_iter: int) -> tuple[Converged, list[Step]]:
+def _fewer_and_fewer(mixture: ComponentwiseEM, tolerance: float, max_iter: int) -> tuple[Outcome, list[Step]]:
     """Run EM and remove the lightest component, in turns, down to one; return the best mixture and the history."""
-    best: Converged | None = None
+    best: Outcome | None = None
     history: list[Step] = []
     removed = -1
     while True:
@@ -178,9 +166,3 @@ def _fewer_and_fewer(mixture: ComponentwiseEM, tolerance: float, max_iter: int) 
             return best, history
         removed = int(np.argmin(mixture.weights))
         mixture.remove(removed)
-
-
-def _nothing_varies(n: float) -> Converged:
-    """Return the model of rows that are all the same."""
-    parameters = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))])
-    return Converged(parameters, math.nan, gaussian_message_length(0, 1, 0, n), 0, converged=True)

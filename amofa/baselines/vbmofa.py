@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,22 +11,22 @@ from amofa._data.checks import (
     check_noise_floor,
     check_positive,
     check_random_state,
-    check_table,
-    check_weights,
+    check_rows,
     check_whole_number,
 )
 from amofa._data.row_chunks import Samples
-from amofa._data.standardize import Standardized, floor_variances
-from amofa._model.finalize import in_canonical_order, make_report, make_step, with_canonical_factors
+from amofa._em.outcome import Outcome
+from amofa._model.finalize import make_step
+from amofa._noise import Noise
 from amofa._parameters import Component, Evaluator, Parameters, Statistics
 from amofa._search.constraints import REFINEMENT
-from amofa.baselines._births import Search, Settings, Trial
+from amofa.baselines._births import BirthSearch, Settings, VariationalFit
+from amofa.baselines._task import BaselineTask
 from amofa.baselines._variational import Posterior
 from amofa.criterion import n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread
-from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence
 
 
 def vbmofa(
@@ -114,48 +112,45 @@ def vbmofa(
     >>> vbmofa(X).n_factors
     array([2, 2])
     """
-    table = check_table(X)
+    table, weights = check_rows(X, sample_weight)
     d = table.shape[1]
-    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
     most = max(1, d - 1) if max_factors is None else check_whole_number("max_factors", max_factors, at_least=0)
     if max_components is not None:
         max_components = check_whole_number("max_components", max_components, at_least=1)
     n_tries = check_whole_number("n_tries", n_tries, at_least=1)
-    shares_noise = check_choice("noise", noise, ("shared", "component")) == "shared"
+    family = Noise(check_choice("noise", noise, (str(Noise.SHARED), str(Noise.COMPONENT))))
     floor = check_noise_floor(noise_floor, d)
     tol = check_positive("tol", tol)
     max_iter = check_whole_number("max_iter", max_iter, at_least=1)
     rng = check_random_state(random_state)
     with single_blas_thread(), np.errstate(under="ignore"):
-        rows = Standardized.of(table, weights)
-        coordinates, samples = rows.coordinates, rows.samples
-        warn_of_constant_columns(coordinates.constant)
-        variances = floor_variances(floor, None, coordinates)
-        kept = ~coordinates.constant
-        least = variances[kept] / coordinates.scale[kept] ** 2
+        task = BaselineTask.of(table, weights, floor)
+        samples, found, history = task.samples, Outcome.of_no_columns(), list[Step]()
         if samples.n_features:
             settings = Settings(
-                least, min(most, samples.n_features), max_components, n_tries, tol, max_iter, shares_noise
+                task.standardized_floor,
+                min(most, samples.n_features),
+                max_components,
+                n_tries,
+                tol,
+                max_iter,
+                family.is_shared,
             )
-            search = Search(samples, settings, rng)
-            fit = search.run()
-            found, converged = point_estimate(fit.posterior), fit.converged
-            history = [_step(trial, samples) for trial in search.trials]
-        else:
-            found = Parameters.from_components([Component(1.0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))])
-            converged, history = True, []
-        parameters = with_canonical_factors(in_canonical_order(coordinates.restore(found, variances)))
-        warn_of_no_convergence(converged, f"{REFINEMENT} x max_iter={max_iter}")
-        report = make_report(
-            rows.whole,
-            parameters,
-            variances,
+            search = BirthSearch(samples, settings, rng)
+            search.run()
+            outcomes = [outcome_of(trial.fit, samples) for trial in search.trials]
+            found = outcomes[-1]
+            history = [
+                make_step(samples, trial.action, trial.component, outcome, accepted=trial.accepted)
+                for trial, outcome in zip(search.trials, outcomes, strict=True)
+            ]
+        return task.model(
+            found,
+            history,
             criterion="bound",
-            n_parameters=_n_parameters(d, parameters.n_factors, shares_noise),
-            converged=converged,
-            history=history,
+            n_parameters=n_parameters(d, found.parameters.n_factors, family),
+            iterations=f"{REFINEMENT} x max_iter={max_iter}",
         )
-    return MixtureOfFactorAnalyzers._from_fit(parameters, report)
 
 
 def point_estimate(posterior: Posterior) -> Parameters:
@@ -171,24 +166,10 @@ def point_estimate(posterior: Posterior) -> Parameters:
     )
 
 
-def _n_parameters(d: int, n_factors: Sequence[int], shares_noise: bool) -> int:
-    """Return the number of free parameters; shared uniquenesses count once."""
-    return n_parameters(d, n_factors) - (d * (len(n_factors) - 1) if shares_noise else 0)
-
-
-def _step(trial: Trial, samples: Samples) -> Step:
-    """Return a step of the history; its log-likelihood is that of the posterior means."""
-    parameters = point_estimate(trial.fit.posterior)
+def outcome_of(fit: VariationalFit, samples: Samples) -> Outcome:
+    """Return the posterior means with their log-likelihood; the cost is minus the bound."""
+    parameters = point_estimate(fit.posterior)
     statistics = Statistics(parameters)
     samples.accumulate(Evaluator(parameters), statistics, with_entropy=False)
     log_likelihood = statistics.log_likelihood + samples.log_jacobian
-    return make_step(
-        samples,
-        trial.action,
-        trial.component,
-        parameters,
-        cost=-(trial.fit.bound + samples.log_jacobian),
-        log_likelihood=log_likelihood,
-        n_iter=trial.fit.n_iter,
-        accepted=trial.accepted,
-    )
+    return Outcome(parameters, log_likelihood, -(fit.bound + samples.log_jacobian), fit.n_iter, fit.converged)

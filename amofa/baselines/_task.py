@@ -1,0 +1,121 @@
+"""What the baselines share: the table that they fit, standardized, and the way from what they found to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._data.row_chunks import Samples
+from amofa._data.standardize import Standardized, floor_variances
+from amofa._em.outcome import Outcome
+from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
+from amofa._typing import FloatArray
+from amofa.criterion import Penalty
+from amofa.history import Step
+from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence
+
+
+@dataclass(frozen=True)
+class BaselineTask:
+    """A table for a baseline.
+
+    Attributes
+    ----------
+    rows : Standardized
+    floor : (d,) float64
+        Smallest uniqueness of each column, in its own units.
+    """
+
+    rows: Standardized
+    floor: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        table: NDArray[Any],
+        weights: FloatArray | None,
+        noise_floor: float | FloatArray,
+        *,
+        one_scale: bool = False,
+        one_floor: bool = False,
+    ) -> Self:
+        """Standardize a table that is checked, and warn of constant columns.
+
+        Parameters
+        ----------
+        table, weights
+            As `check_rows` returns them.
+        noise_floor : float or (d,) float64
+            As `check_noise_floor` returns it.
+        one_scale : bool
+            Whether all columns have the same unit.
+        one_floor : bool
+            Whether the largest of the smallest uniquenesses is that of all columns.
+        """
+        rows = Standardized.of(table, weights, one_scale=one_scale)
+        warn_of_constant_columns(rows.coordinates.constant)
+        floor = floor_variances(noise_floor, None, rows.coordinates)
+        return cls(rows, np.full_like(floor, floor.max()) if one_floor else floor)
+
+    @property
+    def samples(self) -> Samples:
+        """Return the rows in standardized columns, without constant ones."""
+        return self.rows.samples
+
+    @property
+    def standardized_floor(self) -> FloatArray:
+        """Return the smallest uniquenesses of the columns of `samples`."""
+        return self.rows.coordinates.shares(self.floor)
+
+    def model(
+        self,
+        found: Outcome,
+        history: Sequence[Step],
+        *,
+        criterion: str,
+        n_parameters: int,
+        iterations: str | None = None,
+        in_order: bool = False,
+        floor: FloatArray | None = None,
+        penalty: Penalty | None = None,
+    ) -> MixtureOfFactorAnalyzers:
+        """Return the model of an outcome, and warn if EM did not converge.
+
+        Parameters
+        ----------
+        found : Outcome
+            In standardized columns.
+        history : sequence of Step
+        criterion : str
+            Name of what was minimised.
+        n_parameters : int
+            Number of free parameters.
+        iterations : str, optional
+            The most iterations that there could have been, in terms of the arguments; no warning by default.
+        in_order : bool
+            Whether the components stay in their order.
+        floor : (d,) float64, optional
+            Smallest uniquenesses for the report; those of the task by default.
+        penalty : Penalty, optional
+            See `make_report`.
+        """
+        parameters = self.rows.coordinates.restore(found.parameters, self.floor)
+        parameters = with_canonical_factors(parameters if in_order else in_canonical_order(parameters))
+        if iterations is not None:
+            warn_of_no_convergence(found.converged, iterations)
+        report = make_report(
+            self.rows.whole,
+            parameters,
+            self.floor if floor is None else floor,
+            criterion=criterion,
+            n_parameters=n_parameters,
+            converged=found.converged,
+            history=history,
+            penalty=penalty,
+        )
+        return MixtureOfFactorAnalyzers._from_fit(parameters, report)
