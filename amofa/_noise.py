@@ -30,7 +30,7 @@ class Noise(StrEnum):
         return self is Noise.ISOTROPIC
 
     def n_free(self, n_features: int) -> int:
-        """Return the number of free uniquenesses of one set: of a component, or of all where they are shared."""
+        """Return the number of free uniquenesses in one set: of a component, or of all if they are shared."""
         return 1 if self.is_isotropic else n_features
 
     def n_sets(self, n_components: int) -> int:
@@ -38,7 +38,7 @@ class Noise(StrEnum):
         return 1 if self.is_shared else n_components
 
     def distinct(self, uniquenesses: NDArray[Any]) -> NDArray[Any]:
-        """Return those of (K, d) uniquenesses that are parameters of their own, each once."""
+        """Return the distinct parameters among (K, d) uniquenesses."""
         return uniquenesses[: self.n_sets(len(uniquenesses)), : self.n_free(uniquenesses.shape[1])]
 
     def tied(self, uniquenesses: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from amofa._em.outcome import Outcome
 from amofa._parameters import Parameters
 
-# Told of each iteration: its number, from 1, factors of each component, log-likelihood and cost, nats.
+# Called with each iteration: its number, from 1, the numbers of factors, log-likelihood and cost in nats.
 Tell = Callable[[int, tuple[int, ...], float, float], None]
 
 
@@ -17,7 +17,7 @@ class Decision(Enum):
     """The decision of a stopping rule after an E-step."""
 
     GO_ON = auto()
-    # Choose the numbers of factors anew in the M-step.
+    # Choose the numbers of factors again in the M-step.
     CHOOSE = auto()
     CONVERGED = auto()
     GIVE_UP = auto()
@@ -26,7 +26,7 @@ class Decision(Enum):
 class Iterate(Protocol):
     """A mixture with its work arrays."""
 
-    # Whether the last iteration that is allowed has an M-step too, which one more E-step then follows.
+    # Whether the last allowed iteration has an M-step, too, followed by one more E-step.
     ends_with_m_step: bool
 
     @property
@@ -43,10 +43,10 @@ class Iterate(Protocol):
         """Return the criterion from what `expect` returned, nats."""
 
     def maximize(self, choose: bool) -> Iterate:
-        """Run the M-step, in place where that is possible, and return the iterate to go on with."""
+        """Run the M-step, in place if possible, and return the iterate to continue with."""
 
     def outcome(self, objective: float, n_iter: int, converged: bool) -> Outcome:
-        """Return what a run that ends after this E-step has come to."""
+        """Return the outcome of a run that ends after this E-step."""
 
 
 class StoppingRule(Protocol):
@@ -70,9 +70,9 @@ def run_em(
     rule : StoppingRule
     max_iter : int
     check : callable
-        Called before each iteration; raises where the search is to stop.
+        Called before each iteration; raises an exception if the search must stop.
     tell : callable, optional
-        Told of each iteration.
+        Called with each iteration.
 
     Returns
     -------

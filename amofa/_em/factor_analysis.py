@@ -1,4 +1,4 @@
-"""One factor analyser at its maximum: from the second moments of its rows, with the number of factors chosen."""
+"""Factor analysis: the best factor analyser for second moments of rows, with its number of factors chosen."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from amofa._noise import Noise
 from amofa._typing import FloatArray
 from amofa.criterion import Pricing
 
-# A single analyser is solved to within this many nats, or as many Newton steps: far less than a parameter's price.
+# Tolerance in nats, far below the price of a parameter, and maximum number of Newton steps for one analyser.
 TOLERANCE = 1e-3
 MOST_STEPS = 30
-# A trial of another number of factors goes on while so many times what its next Newton step promises would make it the
-# better one. Steps fall off by a fixed rate at worst.
+# A trial of another number of factors continues while this multiple of what its next Newton step promises would make it
+# better. Steps decrease at a fixed rate at worst.
 PATIENCE = 2.0
-# What a change of the number of factors must save, nats, so that rounding makes none.
+# Minimum saving of a change of the number of factors, in nats, so that rounding alone makes none.
 _LEAST_SAVING = 1e-3
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of uniquenesses before seeing a component's rows, in the search's coordinates.
+    """The prior of uniquenesses, in the coordinates of the search.
 
-    The log of each has a hyperbolic secant prior, density proportional to 1 / cosh(log(psi / scale) / 2)^count: about
-    scale it is worth ``count`` / 2 rows, far from it a power of psi, the same for all units. Each is at least
-    ``floor``.
+    The log of each has a hyperbolic secant prior, with a density proportional to 1 / cosh(log(psi / scale) / 2)^count.
+    Near scale it is worth ``count`` / 2 rows; far from it, it is a power of psi, which is the same for all units. Each
+    uniqueness is at least ``floor``.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Analyser:
-    """Loadings and uniquenesses with what they cost.
+    """Loadings and uniquenesses with their cost.
 
     Attributes
     ----------
@@ -69,37 +69,37 @@ class Analyser:
 
 
 class Spread(Protocol):
-    """Second moments of the rows of a component, divisor their count: a covariance matrix, or rows that make it."""
+    """Second moments of the rows of a component, divided by their count: a covariance matrix, or the rows."""
 
     @property
     def variances(self) -> FloatArray:
-        """Diagonal, (d,)."""
+        """Diagonal of the covariance matrix, (d,)."""
 
     @property
     def rank_limit(self) -> int:
-        """The rank is at most this."""
+        """Upper bound of the rank."""
 
     def axes(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues, falling and not negative, and eigenvectors as rows."""
+        """Return eigenvalues, decreasing and not negative, and eigenvectors as rows."""
 
     def explained(self, directions: FloatArray) -> float:
-        """Sum of the variances of the projections on the rows of ``directions``, (p, d)."""
+        """Return the sum of the variances of projections on the rows of ``directions``, (p, d)."""
 
     def scaled(self, scale: FloatArray) -> Spread:
-        """Of the columns times ``scale``."""
+        """Return the second moments of the columns times ``scale``."""
 
     def pooled(self, share: float, other: Any, difference: FloatArray) -> Spread:
-        """Of these rows and others together, these having ``share`` of the weight and means that so differ."""
+        """Return those of these rows, with ``share`` of the weight, and others; ``difference`` is that of the means."""
 
     def solve(
         self, count: float, uniquenesses: FloatArray, n_factors: int, prior: Prior
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Cost, uniquenesses, loadings and spectrum of the best analyser, searched from the uniquenesses given."""
+        """Find the best analyser from the given uniquenesses; return cost, uniquenesses, loadings and spectrum."""
 
     def choose(
         self, count: float, uniquenesses: FloatArray, n_factors: int, most: int, choice: FactorChoice
     ) -> Analyser:
-        """The analyser whose cost is lowest, its price included, with at most so many factors."""
+        """Return the analyser with the lowest cost, including its price, and at most ``most`` factors."""
 
 
 class Covariance:
@@ -201,12 +201,12 @@ class FactorChoice:
     noise : Noise
         Shared uniquenesses are left as they are given.
     n_factors : int, optional
-        Kept where given.
+        Kept if given.
     max_factors : int, optional
     max_steps : int
-        Newton steps for each number of factors at most.
+        Maximum number of Newton steps for each number of factors.
     tol : float
-        Nats; fewer are not worth a step.
+        A smaller gain, in nats, is not worth a step.
     """
 
     pricing: Pricing
@@ -218,12 +218,12 @@ class FactorChoice:
     tol: float = TOLERANCE
 
     def most_factors(self, count: float, spread: Spread) -> int:
-        """So many that each column's regression on them has at least two rows for each coefficient."""
+        """Return the maximum that leaves at least two rows for each coefficient of a column's regression on them."""
         most = min(len(self.prior.floor) - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
         return max(0, most if self.max_factors is None else min(most, self.max_factors))
 
     def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
-        """The analyser of lowest cost, searched from the uniquenesses and number of factors given."""
+        """Return the analyser with the lowest cost, searched from the given uniquenesses and number of factors."""
         if self.noise.is_isotropic:
             return self._best_isotropic(count, spread)
         if self.noise.is_shared:
@@ -251,14 +251,14 @@ class FactorChoice:
         return Analyser(loadings, uniquenesses, count / 2 * (log_noise + trace) + costs[best])
 
     def isotropic(self, count: float, spread: Spread, n_factors: int) -> Analyser:
-        """With so many factors and one variance for all columns: known from one eigen-decomposition."""
+        """Return the analyser with n factors and one variance for all columns, by one eigendecomposition."""
         return self._isotropic(count, spread, range(n_factors, n_factors + 1))
 
     def _best_isotropic(self, count: float, spread: Spread) -> Analyser:
         return self._isotropic(count, spread, self._numbers(count, spread))
 
     def _isotropic(self, count: float, spread: Spread, numbers: range) -> Analyser:
-        """The best of some numbers of factors (Tipping & Bishop 1999)."""
+        """Return the best analyser with one of these numbers of factors (Tipping & Bishop 1999)."""
         d = len(spread.variances)
         values, vectors = padded_axes(spread, numbers[-1])
         total = float(spread.variances.sum())
@@ -277,7 +277,7 @@ class FactorChoice:
         return min(candidates, key=lambda a: a.cost)
 
     def _isotropic_variance(self, count: float, values: FloatArray, total: float, n_factors: int) -> float:
-        """The best variance of the noise; factors that the prior lifts it above are noise, too."""
+        """Return the best variance of the noise; factors below it, because the prior raises it, count as noise, too."""
         d, floor, scale = len(self.prior.scale), float(self.prior.floor.max()), float(self.prior.scale.mean())
         while True:
             rest = max(total - float(values[:n_factors].sum()), 0.0)
@@ -294,26 +294,26 @@ class FactorChoice:
 
     @staticmethod
     def _gains(count: float, eigenvalues: FloatArray) -> FloatArray:
-        """What factors with these eigenvalues of the whitened covariance add to the log-likelihood, nats."""
+        """Return what factors with these eigenvalues of the whitened covariance add to the log-likelihood, in nats."""
         excess = np.maximum(eigenvalues, 1.0)
         gains: FloatArray = count / 2 * (excess - 1.0 - np.log(excess))
         return gains
 
 
 def _log_excess(eigenvalues: FloatArray) -> FloatArray:
-    """What factors with these eigenvalues of the whitened covariance add to log |Sigma|."""
+    """Return what factors with these eigenvalues of the whitened covariance add to log |Sigma|."""
     logs: FloatArray = np.log(np.maximum(eigenvalues, 1.0))
     return logs
 
 
 def principal_axes(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues, largest first and not negative, and eigenvectors as rows."""
+    """Return eigenvalues, largest first and not negative, and eigenvectors as rows."""
     values, vectors = np.linalg.eigh(covariance)
     return np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors.T[::-1])
 
 
 def padded_axes(spread: Spread, n_factors: int) -> tuple[FloatArray, FloatArray]:
-    """Axes of a spread, at least so many: factors beyond its rank are empty."""
+    """Return at least the given number of axes of a spread: factors beyond its rank are empty."""
     values, vectors = spread.axes()
     missing = n_factors - len(values)
     if missing <= 0:

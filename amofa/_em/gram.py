@@ -12,12 +12,12 @@ from amofa._em.factor_analysis import MOST_STEPS, TOLERANCE, Analyser, FactorCho
 from amofa._kernels._analyser import Solver
 from amofa._typing import FloatArray
 
-# Rows of a smaller share of a component's weight add nothing to its second moments.
+# Rows with a smaller share of the weight of a component add nothing to its second moments.
 LEAST_SHARE = 1e-14
 
 
 class Panel:
-    """Second moments A'A of rows that are fewer than their columns.
+    """Second moments A'A of rows, for fewer rows than columns.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[Fl
     ----------
     samples : Samples
     responsibilities : (K, n) float64
-        Times the row weights.
+        Multiplied by the row weights.
     """
     x = np.concatenate([x for x, _ in samples.chunks()], axis=1)
     counts = responsibilities.sum(axis=1)
@@ -110,7 +110,7 @@ def solve_panels(
     max_steps: int,
     tol: float,
 ) -> PanelFit:
-    """Find uniquenesses, shared by all panels, and loadings that lower the cost, from the uniquenesses given."""
+    """Find loadings and shared uniquenesses that lower the cost of all panels, from the given uniquenesses."""
     d, K = len(uniquenesses), len(panels)
     lengths = [len(panel.rows) for panel in panels]
     offsets = np.concatenate([[0], np.cumsum(n_factors)]).astype(np.intp)

@@ -22,21 +22,21 @@ from amofa._typing import FloatArray
 from amofa.criterion import Pricing
 from amofa.threads import OneEach, in_order
 
-# A component of fewer rows than this has no spread of its own.
+# A component with fewer rows than this has no spread.
 LEAST_ROWS = 1.5
-# With fewer columns components are solved one after the other: side by side is not worth it.
+# With fewer columns, components are solved one after the other: threads would not pay.
 _LEAST_COLUMNS = 32
-# At its end EM chooses numbers of factors anew at most this often: two choices may follow each other for ever.
+# Maximum number of choices of the numbers of factors at the end of EM, where two choices might alternate for ever.
 _MOST_ROUNDS = 5
-# A run is given up where this many steps with the gain of the last one would not do.
+# A run is given up if this many steps with the gain of the last one would not be enough.
 _PATIENCE = 20.0
-# The rate of convergence is believed up to this: beyond it the gain that is left is not extrapolated.
+# Upper bound of the rate of convergence: beyond it, the remaining gain is not extrapolated.
 _SLOWEST_RATE = 0.99
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What stays the same in a search.
+    """The parts of a search that stay the same.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class Problem:
     tol : float
         EM ends when the cost is within about this much of its limit, in nats per row.
     max_iter : int
-        Most iterations of one EM run on all rows.
+        Maximum number of iterations of one EM run on all rows.
     annihilates : bool
         Whether components without rows are removed.
     check : callable
-        Raises where the search is to stop.
+        Raises an exception if the search must stop.
     """
 
     prior: Prior
@@ -76,7 +76,7 @@ def profile_em(
     bar: float = np.inf,
     tell: Tell | None = None,
 ) -> Outcome:
-    """Run EM from `start`; the penalised log-likelihood never falls while the numbers of factors stay.
+    """Run EM from `start`; the penalised log-likelihood never falls while the numbers of factors stay the same.
 
     Parameters
     ----------
@@ -84,22 +84,22 @@ def profile_em(
     start : Parameters
     problem : Problem
     solver : Solver, optional
-        Work space for covariance matrices. Without it second moments come from the rows themselves, for wide tables.
+        Work space for covariance matrices. Without it, for wide tables, second moments come from the rows themselves.
     max_iter : int
     choose_at : sequence of int, optional
-        Iterations, from 0, in which numbers of factors are chosen anew.
+        Iterations, from 0, in which the numbers of factors are chosen again.
     choose_at_end : bool
-        Whether they are chosen anew at the end, too, until that changes nothing.
+        Whether they are chosen again at the end, too, until nothing changes.
     bar : float
-        The run is given up, not converged, where at the gain of its last step the cost stays above this for long, and
-        a choice of the numbers of factors, if there is to be one at the end, does not change that.
+        The run is given up, not converged, if at the gain of its last step the cost would stay above this for many
+        steps, and the choice of the numbers of factors at the end, if there is one, does not change that.
     tell : callable, optional
-        Told of each iteration.
+        Called with each iteration.
 
     Returns
     -------
     Outcome
-        With moments of the rows. Components with too few rows are gone.
+        With moments of the rows, and without components with too few rows.
     """
     iterate = make_iterate(samples, start.copy(), problem, solver)
     rule = _StoppingRule(problem.tol * samples.total_weight, choose_at, choose_at_end, bar)
@@ -114,18 +114,18 @@ def moments_of_rows(samples: Samples, parameters: Parameters, problem: Problem, 
 
 
 class _StoppingRule:
-    """Stop where little is left to gain and the numbers of factors, chosen anew, stay."""
+    """Stop when little is left to gain, and another choice of the numbers of factors does not change them."""
 
     def __init__(self, tolerance: float, choose_at: Sequence[int], choose_at_end: bool, bar: float) -> None:
         self.tolerance, self.choose_at, self.choose_at_end, self.bar = tolerance, choose_at, choose_at_end, bar
         self.rounds, self.settled = 0, False
-        # The numbers of factors before they were chosen anew, and whether that was for the end.
+        # The numbers of factors before the last choice, and whether that was at the end.
         self.chosen_from: tuple[tuple[int, ...], bool] | None = None
         self.restart()
 
     def restart(self) -> None:
         self.previous = self.gain = np.inf
-        # While numbers of factors stay the price hardly changes.
+        # The price hardly changes while the numbers of factors stay the same.
         self.price: float | None = None
 
     def decide(self, iterate: ProfileIterate, n_iter: int, penalised: float) -> Decision:
@@ -136,7 +136,7 @@ class _StoppingRule:
         earlier, self.gain = self.gain, self.previous - penalised
         self.previous = penalised
         hopeless = self._is_hopeless(iterate, penalised)
-        # What hardly gets better with these numbers of factors may with others.
+        # A fit that hardly improves with these numbers of factors may improve with others.
         ended = hopeless or _gain_left(self.gain, earlier) < self.tolerance
         if ended and (self.settled or not self.choose_at_end or self.rounds == _MOST_ROUNDS):
             return Decision.GIVE_UP if hopeless else Decision.CONVERGED
@@ -147,7 +147,7 @@ class _StoppingRule:
         return Decision.CHOOSE
 
     def _settle(self, n_factors: tuple[int, ...]) -> None:
-        """Look at what came of the last choice of the numbers of factors."""
+        """Compare the numbers of factors with those before the last choice."""
         if self.chosen_from is None:
             return
         before, ended = self.chosen_from
@@ -166,7 +166,7 @@ class _StoppingRule:
 
 
 def _gain_left(gain: float, earlier: float) -> float:
-    """Return what EM would still gain if it went on at the rate of its last two steps (Aitken)."""
+    """Return what EM would still gain at the rate of its last two steps (Aitken)."""
     if not math.isfinite(earlier):
         return math.inf
     rate = min(max(gain / earlier, 0.0), _SLOWEST_RATE) if earlier > 0 else 0.0
@@ -177,7 +177,7 @@ def _gain_left(gain: float, earlier: float) -> float:
 
 
 class ProfileIterate(ABC):
-    """A mixture with the moments of its rows, whatever second moments are made of."""
+    """A mixture with the moments of its rows; the base of two representations of second moments."""
 
     ends_with_m_step = True
     samples: Samples
@@ -215,7 +215,7 @@ class ProfileIterate(ABC):
         return self.scaled_log_likelihood + self.samples.log_jacobian
 
     def price(self) -> float:
-        """Return what the parameters cost beyond the penalised log-likelihood, nats; the entropy where it counts."""
+        """Return the price of the parameters, with the entropy if it counts, in nats."""
         pricing = self.problem.pricing
         counts = (self.parameters.weights * self.samples.total_weight).tolist()
         shapes = list(zip(counts, self.parameters.n_factors, self.log_determinants(), strict=True))
@@ -232,7 +232,7 @@ class ProfileIterate(ABC):
         return Outcome(self.parameters, self.log_likelihood, cost, n_iter, converged, self.moments())
 
     def maximize(self, choose: bool = False) -> ProfileIterate:
-        """Run the M-step; remove a component that lacks rows, or choose the numbers of factors anew."""
+        """Run the M-step; remove a component that lacks rows, or choose the numbers of factors again."""
         if self.lacks_rows:
             return self._with(self.parameters.without(int(np.argmin(self.counts))))
         if choose:
@@ -245,7 +245,7 @@ class ProfileIterate(ABC):
         """Return an iterate of the same kind with other parameters."""
 
     def _chosen(self) -> Parameters:
-        """Return the maximiser with the numbers of factors chosen anew."""
+        """Return the maximiser with the numbers of factors chosen again."""
         total, parameters = float(self.counts.sum()), self.parameters
         apart = self.samples.n_features >= _LEAST_COLUMNS
 
@@ -287,7 +287,7 @@ class CovarianceIterate(ProfileIterate):
             problem.noise.code,
             problem.pricing.uses_entropy,
         )
-        # The arrays of the iteration itself, which each E-step fills.
+        # Arrays of the iteration itself, which each E-step fills.
         self.counts, self.means = self.iteration.soft_counts, self.iteration.means
         self.spaces = OneEach(self.iteration.step_space)
 
@@ -306,7 +306,7 @@ class CovarianceIterate(ProfileIterate):
         return self.iteration.log_determinants()
 
     def step(self) -> None:
-        """Run the M-step with as many factors as there are."""
+        """Run the M-step with the present numbers of factors."""
         if self.samples.n_features < _LEAST_COLUMNS or self.problem.noise.is_shared:
             self.iteration.maximize()
             return
@@ -330,7 +330,7 @@ class CovarianceIterate(ProfileIterate):
 
 
 class RowsIterate(ProfileIterate):
-    """A mixture for tables with fewer rows than columns: second moments are the rows themselves, no (d, d) array."""
+    """A mixture with the rows themselves as second moments, for fewer rows than columns, without (d, d) arrays."""
 
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem) -> None:
         self.samples, self.parameters, self.problem = samples, parameters, problem
@@ -363,7 +363,7 @@ class RowsIterate(ProfileIterate):
         return [log_determinant(c.loadings, c.uniquenesses) for c in self.parameters.components()]
 
     def step(self) -> None:
-        """Run the M-step with as many factors as there are."""
+        """Run the M-step with the present numbers of factors."""
         total = float(self.counts.sum())
         old, noise = self.parameters, self.problem.noise
         alive = [k for k, count in enumerate(self.counts) if count > 0]
@@ -400,7 +400,7 @@ def log_determinant(loadings: FloatArray, uniquenesses: FloatArray) -> float:
 
 
 def make_iterate(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> ProfileIterate:
-    """Make an iterate with covariance matrices, or without a solver one that goes by the rows."""
+    """Make an iterate with covariance matrices, or without a solver one that uses the rows."""
     if solver is None:
         return RowsIterate(samples, parameters, problem)
     return CovarianceIterate(samples, parameters, problem, solver)

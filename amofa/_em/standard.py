@@ -19,13 +19,13 @@ from amofa._parameters import Evaluator, Parameters, Statistics
 from amofa._typing import FloatArray
 from amofa.criterion import Criterion
 
-# The first iterations may be slow without being near the end: convergence is not looked for before this one.
+# The first iteration that may end a run: before it, progress may be slow far from the end.
 _FIRST_TEST = 3
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How EM is run, for all rows and for those of a component alike.
+    """Settings of EM, for all rows and for those of a component.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class Settings:
     tol : float
         EM ends when the criterion changes by less than this, in nats per row.
     max_iter : int
-        Most iterations of one EM run.
+        Maximum number of iterations of one EM run.
     annihilates : bool
         Whether components with too small a soft count are removed.
     check : callable
-        Raises where the search is to stop.
+        Raises an exception if the search must stop.
     """
 
     criterion: Criterion
@@ -54,7 +54,7 @@ class Settings:
 def standard_em(
     samples: Samples, start: Parameters, settings: Settings, *, target: float = np.inf, tell: Tell | None = None
 ) -> Outcome:
-    """Run EM from `start` and return the iterate that the criterion likes best.
+    """Run EM from `start` and return the iterate with the lowest cost.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ def standard_em(
     start : Parameters
     settings : Settings
     target : float, optional
-        A cost, in nats, above which the result is of no use: EM is given up when all iterations that are left, each
-        gaining as much as the last, would not come down to it.
+        A cost, in nats, above which the result is useless: EM is given up when the remaining iterations, each
+        gaining as much as the last one, would not reach it.
     tell : callable, optional
-        Told of each iteration.
+        Called with each iteration.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def standard_em(
 
 
 class _StoppingRule:
-    """Stop where the cost hardly changes, or cannot come down to the target."""
+    """Stop when the cost hardly changes, or cannot reach the target."""
 
     def __init__(self, tolerance: float, max_iter: int, target: float) -> None:
         self.tolerance, self.max_iter, self.target = tolerance, max_iter, target
@@ -95,7 +95,7 @@ class _StoppingRule:
 
 
 class _Best:
-    """The iterate of smallest cost so far."""
+    """The iterate with the lowest cost so far."""
 
     def __init__(self, start: Parameters) -> None:
         self.parameters = start.copy()
@@ -111,7 +111,7 @@ class _Best:
 
 
 class _Iterate:
-    """The mixture at hand with its work arrays, allocated once for given numbers of components and factors."""
+    """The present mixture with its work arrays, allocated once for given numbers of components and factors."""
 
     ends_with_m_step = False
 
@@ -121,7 +121,7 @@ class _Iterate:
         self.best = best or _Best(self.parameters)
         self.weights = parameters.weights.tolist()
         self.penalty = settings.criterion(samples.n_features, parameters.n_factors, samples.total_weight)
-        # No component can lack support while all have this share.
+        # No component lacks support while all have this share.
         self.safe_weight = max(self.penalty.min_soft_counts) / samples.total_weight if settings.annihilates else 0.0
         evaluator = Evaluator(self.parameters)
         self.iteration = Iteration(
@@ -161,7 +161,7 @@ class _Iterate:
 
 
 def _annihilate(parameters: Parameters, min_soft_counts: tuple[float, ...], n: float) -> Parameters:
-    """Remove the weakest component while it has less support than it needs, one at a time; the last one stays."""
+    """Remove the weakest component as long as it lacks support, one at a time; the last one stays."""
     while parameters.n_components > 1:
         margins = [n * w - least for w, least in zip(parameters.weights.tolist(), min_soft_counts, strict=True)]
         weakest = int(np.argmin(margins))

@@ -1,4 +1,4 @@
-"""What both searches have in common: a state and a step."""
+"""The base of both searches: a state and a step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Search:
         In the coordinates of the search.
     constraints : Constraints
     monitor : Monitor
-        Sees every model that was looked at on all rows, the rejected ones too.
+        Receives every model that was tried on all rows, including rejected ones.
     """
 
     def __init__(self, state: State, samples: Samples, constraints: Constraints, monitor: Monitor) -> None:
@@ -32,13 +32,13 @@ class Search:
 
     @property
     def current(self) -> Outcome:
-        """The mixture at hand."""
+        """The present mixture."""
         assert self.state.current is not None
         return self.state.current
 
     @property
     def result(self) -> Outcome:
-        """The model of smallest cost that meets the constraints, of a search that has ended."""
+        """The cheapest model that meets the constraints, after the search has ended."""
         assert self.state.result is not None
         return self.state.result
 

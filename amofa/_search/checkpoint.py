@@ -25,10 +25,10 @@ from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.warnings import warn_caller
 
-# Names of the arrays that a checkpoint has beside those of a model file.
+# Names of the arrays that a checkpoint has in addition to those of a model file.
 _STATE, _VALUES = EXTRA + "state", EXTRA + "values"
 
-# Makes the caller's model from what a search has found and its history.
+# Makes the caller's model from the outcome of a search and its history.
 Conclude = Callable[[Outcome, Sequence[Step]], MixtureOfFactorAnalyzers]
 
 
@@ -39,26 +39,26 @@ class Checkpoint:
     ----------
     path : str
     settings : mapping of str
-        What the result of the fit depends on, by the names of the arguments of `fit`; see `settings_of`.
+        Everything that the result of the fit depends on, by names of arguments of `fit`; see `settings_of`.
     """
 
     def __init__(self, path: str, settings: Mapping[str, str]) -> None:
         self._path, self._settings = path, settings
         self._state: dict[str, NDArray[Any]] = {}
         self._model: dict[str, NDArray[Any]] = {}
-        # The outcome that the model was made from.
+        # The outcome from which the model was made.
         self._made_from: object = None
         self._has_failed = False
 
     def open(self) -> State:
-        """Return the state that an earlier fit has left, or that of a new search, which is written to the file.
+        """Return the state that an earlier fit has left, or a new one, which is written to the file.
 
         Raises
         ------
         OSError
             If the file cannot be read or written.
         ValueError
-            If it is no checkpoint, or that of another fit.
+            If it is not a checkpoint, or that of another fit.
         """
         if os.path.exists(self._path) and not os.path.isfile(self._path):
             raise OSError(errno.EINVAL, "not a regular file", self._path)
@@ -89,7 +89,7 @@ class Checkpoint:
             raise ValueError(f"{self._path} is damaged; delete it or give another path") from error
 
     def save(self, state: State, conclude: Conclude) -> None:
-        """Write the state after a step and the best model; warn where that fails, as on a full disk.
+        """Write the state after a step and the best model; warn if that fails, as on a full disk.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Checkpoint:
         self.save_best(state, conclude)
 
     def save_best(self, state: State, conclude: Conclude) -> None:
-        """Write the best model, with the state after the last step that has ended."""
+        """Write the best model, with the state after the last complete step."""
         has_ended = state.phase == END
         best = state.result if has_ended else state.best
         if best is not None and (has_ended or best is not self._made_from):
@@ -113,7 +113,7 @@ class Checkpoint:
             self._write()
             self._has_failed = False
         except OSError as error:
-            # Once, until it can be written again.
+            # Warn once, until it can be written again.
             if not self._has_failed:
                 warn_caller(
                     f"the checkpoint {self._path} could not be written ({error.strerror}); "
@@ -138,7 +138,7 @@ def settings_of(
     options: FitOptions,
     init: MixtureOfFactorAnalyzers | LabelledRows | None,
 ) -> dict[str, str]:
-    """Return all that the result of a fit depends on, by the names of the arguments of `fit`, and the version of amofa.
+    """Return everything that the result of a fit depends on, by names of arguments of `fit`, and the version.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def settings_of(
 
 
 def _text(value: Any) -> str:
-    """Return a short text that is another one for another value."""
+    """Return a short text that differs for different values."""
     if isinstance(value, LabelledRows):
         value = value.labels
     if isinstance(value, MixtureOfFactorAnalyzers):

@@ -1,4 +1,4 @@
-"""What a search must keep or not exceed."""
+"""The numbers of components and factors that a search must reach, keep or not exceed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from amofa._parameters import Parameters
 
 # EM of the chosen model may take this many times max_iter.
 REFINEMENT = 20
-# Where factors are added one at a time, a component takes a further one only while it has fewer than this share of the
-# columns.
+# If factors are added one at a time, a component gets a further one only while it has fewer than this share of the
+# number of columns.
 MOST_FACTORS_SHARE = 0.8
-# A component that was asked for is one only if it has more than this share of the average row's weight.
+# A component that was asked for must have at least this share of the weight of an average row.
 LEAST_SHARE_OF_A_ROW = 0.5
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the search must keep or not exceed; None where it is free.
+    """Given numbers and upper bounds; None means free.
 
     Attributes
     ----------
     n_components : int, optional
         Reached and kept.
     n_factors : int or tuple of int, optional
-        Kept: of every component, or one for each.
+        Kept: one number for every component, or one for each.
     max_components, max_factors : int, optional
     """
 
@@ -36,23 +36,23 @@ class Constraints:
 
     @property
     def first_factors(self) -> int:
-        """Number of factors with which components are made."""
+        """Number of factors of a new component."""
         if self.n_factors is None:
             return 1 if self.max_factors is None else min(1, self.max_factors)
         return self.n_factors if isinstance(self.n_factors, int) else min(self.n_factors)
 
     @property
     def most_factors(self) -> int | None:
-        """Most factors of a component during the search; None where there is no bound."""
+        """Maximum number of factors of a component during the search; None without a bound."""
         return self.max_factors if self.n_factors is None else self.first_factors
 
     @property
     def most_components(self) -> int | None:
-        """Most components; None where there is no bound."""
+        """Maximum number of components; None without a bound."""
         return self.max_components if self.n_components is None else self.n_components
 
     def met_by(self, parameters: Parameters) -> bool:
-        """Return whether a mixture has the given numbers of components and factors and keeps the bounds."""
+        """Return whether a mixture has the given numbers of components and factors and keeps to the bounds."""
         K, given = parameters.n_components, self.n_factors
         wanted = (given,) * K if isinstance(given, int) else given
         fixed = self.n_components in (None, K) and wanted in (None, parameters.n_factors)

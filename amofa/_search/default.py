@@ -26,13 +26,13 @@ from amofa._search.paper_moves import with_tied_noise, without_idle
 from amofa._search.state import END, LocalSplit, State
 from amofa.threads import OneEach
 
-# The gain of a local fit bounds that of EM on all rows from below. Splits that fall short by more than this many nats
-# per row are not tried on all rows, nor more than this many that fall short at all.
+# The gain of a local fit is a lower bound of that of EM on all rows. Splits that fall short by more than the first
+# number, in nats per row, are not tried on all rows. The second one is the most single splits, or merges, to try.
 _HOPELESS = 0.05
 _MOST_TRIALS = 3
-# A cost is lower if it is this many nats lower, or by this share, which is more than its rounding.
+# A cost counts as lower if it is lower by this many nats, and by this share, which is more than rounding.
 _LEAST_GAIN, _LEAST_SHARE = 1e-3, 1e-12
-# EM of the chosen model has this share of the tolerance.
+# EM of the chosen model uses this share of the tolerance.
 _REFINED = 1e-5
 
 
@@ -45,18 +45,18 @@ class DefaultSearch(Search):
         Changed by each step.
     samples : Samples
     problems : mapping of Problem
-        By the noise that each is about.
+        One for each kind of noise.
     given : callable
-        Makes the mixture to start from, in place of one component, for a problem; None where there is none. The
-        result costs no more than it does as it is.
+        Makes the mixture to start from instead of one component, for a problem, or returns None. The result never
+        costs more than this mixture.
     families : sequence of Noise
-        Those that are searched from their own starts, in this order.
+        Kinds of noise that are searched from their own starts, in this order.
     shares : bool
-        Whether the search goes on from a model with noise of each component's own to one with shared noise, if that
-        costs no more at once.
+        Whether the search continues from a model with separate noise to one with shared noise, if that does not cost
+        more at once.
     constraints : Constraints
     monitor : Monitor
-        Sees every model that was looked at on all rows, the rejected ones too.
+        Receives every model that was tried on all rows, including rejected ones.
     """
 
     def __init__(
@@ -73,20 +73,20 @@ class DefaultSearch(Search):
     ) -> None:
         super().__init__(state, samples, constraints, monitor)
         self.problems, self.given, self.families, self.shares = problems, given, families, shares
-        # What splits and merges start from need not be all rows of a huge table.
+        # Starts of splits and merges do not need all rows of a huge table.
         self.sample = samples.thinned()
-        # Tables with fewer rows than columns do without (d, d) arrays.
+        # None for tables with fewer rows than columns, which need no (d, d) arrays.
         self.solvers = OneEach(lambda: Solver(samples.n_features) if samples.n_rows >= samples.n_features else None)
         self.is_forced = constraints.n_components is not None
         # A local fit that costs up to this many nats more than the whole component is tried on all rows.
         self.worth_a_trial = np.inf if self.is_forced else _HOPELESS * samples.total_weight
-        # Pairs of the mixture at hand, once they have been asked for.
+        # Pairs of the present mixture, once they have been asked for.
         self.pairs: tuple[Outcome, list[MergedPair]] | None = None
 
     # -- phases: the start -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Fit one component, or look at the mixture that is given as it is."""
+        """Fit one component, or price the given mixture as it is."""
         state = self.state
         state.noise, state.splits, state.trial = self.families[state.family], [], 0
         init = self.given(self.problem)
@@ -99,7 +99,7 @@ class DefaultSearch(Search):
         state.pending, state.action, state.component, state.phase = init, "start", -1, "settle"
 
     def settle(self) -> None:
-        """Fit the pending mixture, and again without components that have come to nothing on the way."""
+        """Fit the pending mixture, and fit it again if components became empty or coincide."""
         state = self.state
         assert state.pending is not None
         fit = self._fit(state.pending, choose_at=(0,))
@@ -110,7 +110,7 @@ class DefaultSearch(Search):
             state.phase = "reduce"
 
     def reduce(self) -> None:
-        """Merge two components of more than there may be."""
+        """Merge two components, if there are more than allowed."""
         state = self.state
         if self.current.n_components <= self.most():
             state.phase = "tidy"
@@ -119,14 +119,14 @@ class DefaultSearch(Search):
         state.pending, state.action, state.component, state.phase = self._merged(pair), "merge", pair.first, "settle"
 
     def tidy(self) -> None:
-        """Merge what is given as far as that pays: it takes far less than to look for splits in between."""
+        """Merge the given components as far as that pays, which is much cheaper than splits in between."""
         if self._try_merge() is None:
             self.state.phase = "look"
 
     # -- phases: moves ---------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Look for the best local split of each component; of those that have not changed it is known."""
+        """Find the best local split of each component; it is known for those that have not changed."""
         if self.room() == 0:
             self._go_to("merge")
             return
@@ -146,7 +146,7 @@ class DefaultSearch(Search):
             state.trial += 1
 
     def halve(self) -> None:
-        """Part the rows of a component where one must be made and no local fit holds, the heaviest first."""
+        """Divide the rows of a component, the heaviest first, if one must be split and no local fit holds."""
         parameters = self.current.parameters
         responsibilities = self.sample.responsibilities(parameters)
         splitter = LocalSplitter(self.sample, self.problem, self.solvers, self.worth_a_trial)
@@ -169,7 +169,7 @@ class DefaultSearch(Search):
             self._go_to("look")
 
     def factors(self) -> None:
-        """Give the components, the heaviest first, the numbers of factors that were asked for one by one."""
+        """Give the components, the heaviest first, the numbers of factors of a given sequence."""
         state, n_factors = self.state, self.constraints.n_factors
         if isinstance(n_factors, tuple):
             start = self._with_factors(n_factors)
@@ -177,7 +177,7 @@ class DefaultSearch(Search):
             self._accept("factor", -1, self._em(start, problem, problem.max_iter, choose_at_end=False))
         given = state.given
         if given and self.constraints.met_by(given.parameters) and self.current.cost > given.cost + _least_gain(given):
-            # It is where EM ends, since that does not lower the cost.
+            # EM does not lower its cost, so it has converged.
             state.current = replace(given, converged=True)
         state.given = None
         may_share = self.shares and state.noise is Noise.COMPONENT and state.unshared is None
@@ -186,11 +186,11 @@ class DefaultSearch(Search):
     # -- phases: noise, and the end --------------------------------------------------------------------------------
 
     def share(self) -> None:
-        """Give the components one noise, and go on with it if that costs no more, or if more must be found."""
+        """Let the components share their noise; continue with it if that costs no more, or if more must be found."""
         state, found = self.state, self.current
         state.noise = Noise.SHARED
         fit = self._fit(with_tied_noise(found.parameters, Noise.SHARED), choose_at=(0,))
-        # With one component there is nothing to share, but more to find: costs are equal then.
+        # With one component there is nothing to share and costs are equal, but more components may be found.
         costs_no_more = bool(fit.cost <= found.cost + _least_gain(found))
         accepted = costs_no_more or not self.constraints.met_by(found.parameters)
         if accepted:
@@ -202,13 +202,13 @@ class DefaultSearch(Search):
         self.monitor.see("share", -1, fit, accepted=accepted)
 
     def refine(self) -> None:
-        """Run EM of the chosen model to a tolerance at which no user sees where it ended."""
+        """Run EM of the chosen model to a tolerance so small that the result does not depend on it visibly."""
         state = self.state
         self._refine(rival=None)
         if state.unshared is None:
             self._end_family(self.current)
             return
-        # What refining can still gain is less than the tolerance of EM.
+        # Refining can gain at most the tolerance of EM.
         tolerance = self.problem.tol * self.samples.total_weight
         least = replace(state.unshared, cost=state.unshared.cost - tolerance)
         if self.monitor.is_better(self.current, least):
@@ -218,7 +218,7 @@ class DefaultSearch(Search):
         self._go_to("refine_unshared")
 
     def refine_unshared(self) -> None:
-        """Refine the model whose noise was not shared, too, where it may be the better one."""
+        """Refine the model with separate noise, too, if it may be the better one."""
         shared = self.state.shared
         assert shared is not None
         self._refine(rival=shared)
@@ -234,11 +234,11 @@ class DefaultSearch(Search):
         return self.problems[self.state.noise]
 
     def room(self) -> int:
-        """Return how many components there may be beyond those at hand."""
+        """Return how many more components are allowed."""
         return max(0, self.most() - self.current.n_components)
 
     def most(self) -> int:
-        """Return how many components there may be: no more than different rows, whatever these weigh."""
+        """Return the maximum number of components: no more than distinct rows, whatever their weights."""
         n = self.samples.n_rows
         return min(n, self.constraints.most_components or n)
 
@@ -258,7 +258,7 @@ class DefaultSearch(Search):
         self._go_to("start" if state.family < len(self.families) else END)
 
     def _moments(self) -> RowMoments:
-        """Return the moments of all rows under the mixture at hand."""
+        """Return the moments of all rows under the present mixture."""
         if self.current.moments is None:
             moments = moments_of_rows(self.samples, self.current.parameters, self.problem, self.solvers.get())
             self.state.current = replace(self.current, moments=moments)
@@ -274,7 +274,7 @@ class DefaultSearch(Search):
     # -- splits --
 
     def _trials(self) -> list[list[int]]:
-        """Return the choices of components to split: all splits that pay at once, then the best ones by themselves."""
+        """Return the sets of components to split: all splits that pay at once, then the best ones one by one."""
         splits = self.state.splits
         found = [i for i, split in enumerate(splits) if split.children is not None]
         found.sort(key=lambda i: -splits[i].gain)
@@ -295,7 +295,7 @@ class DefaultSearch(Search):
                 added.append(children[1])
         start = Parameters.from_components([*components, *added])
         fit = self._fit(start, bar=np.inf if self.is_forced else self.bar())
-        # Components that had to be made must have rows and differ.
+        # Components that are required must have rows and differ.
         holds = without_idle(fit.parameters, self.samples) is fit.parameters
         accepted = holds if self.is_forced else bool(fit.cost < self.bar())
         if accepted:
@@ -306,7 +306,7 @@ class DefaultSearch(Search):
     # -- merges --
 
     def _try_merge(self) -> bool | None:
-        """Try the next pair of components as one; None where there is none that may lower the cost."""
+        """Try to merge the next pair of components; return None if no pair may lower the cost."""
         state = self.state
         if self.is_forced or self.current.n_components == 1 or state.trial == _MOST_TRIALS:
             return None
@@ -330,7 +330,7 @@ class DefaultSearch(Search):
         return self.pairs[1]
 
     def _merged(self, pair: MergedPair) -> Parameters:
-        """Return the mixture at hand with two components made one."""
+        """Return the present mixture with two components merged."""
         components = self.current.parameters.components()
         kept = [c for k, c in enumerate(components) if k not in (pair.first, pair.second)]
         return Parameters.from_components([*kept, pair.merged])
@@ -348,13 +348,13 @@ class DefaultSearch(Search):
         return Parameters.from_components(components)
 
     def _refine(self, rival: Outcome | None) -> None:
-        """Refine the mixture at hand; keep that if it costs no more, and less than a rival."""
+        """Refine the present mixture; keep the result if it costs no more, and less than a rival."""
         refined = self._refined(self.current.parameters)
         if self.is_forced:
-            # What were two components to the coarser tolerance may be one, or one have lost its rows.
+            # Components that were two at the coarser tolerance may coincide, or one may have lost its rows.
             while (fewer := without_idle(refined.parameters, self.samples)) is not refined.parameters:
                 refined = self._refined(fewer)
-        # A price that depends on weights may have risen by more than a tolerance while the likelihood rose, too.
+        # A price that depends on weights may rise by more than a tolerance even though the likelihood rises.
         accepted = bool(refined.cost <= self.current.cost + _least_gain(self.current)) or not self.current.converged
         accepted = accepted and (rival is None or self.monitor.is_better(refined, rival))
         if accepted:
@@ -394,5 +394,5 @@ class DefaultSearch(Search):
 
 
 def _least_gain(outcome: Outcome) -> float:
-    """Return by how many nats the cost of another outcome must differ to be another: by more than its rounding."""
+    """Return the smallest difference in cost, in nats, that counts: more than rounding."""
     return max(_LEAST_GAIN, _LEAST_SHARE * abs(outcome.cost))

@@ -20,10 +20,10 @@ from amofa._search.paper_moves import first_mixture
 from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 
-# The label of rows without one.
+# The label that means no label.
 UNLABELLED = -1
-# Where there is no prior, the variance of a group is taken as if it had this many more rows, of the variance of all: a
-# group of one or two rows would have none of its own.
+# Without a prior, the variance of a group is computed as if it had this many more rows, with the variance of all rows:
+# a group of one or two rows would have none of its own.
 _EXTRA_ROWS = 1.0
 
 
@@ -38,9 +38,9 @@ class LabelledRows:
     ----------
     table : (n, d) ndarray
     weights : (n,) float64, or None
-        Of the rows; 1 where None.
+        Weights of the rows; None means 1.
     labels : (n,) intp
-        Numbered from 0 without gaps; -1 for rows without a label, or without weight.
+        Numbers from 0 without gaps; -1 for rows without a label or without weight.
     """
 
     table: NDArray[Any]
@@ -58,16 +58,16 @@ class LabelledRows:
 def check_init(
     init: Any, table: NDArray[Any], names: tuple[str, ...] | None, weights: FloatArray | None
 ) -> MixtureOfFactorAnalyzers | LabelledRows | None:
-    """Check what a search is to start from.
+    """Check the given start of a search.
 
     Parameters
     ----------
     init : MixtureOfFactorAnalyzers, (n,) array-like of int, or None
     table : (n, d) ndarray
     names : tuple of d str, or None
-        Of its columns.
+        Names of its columns.
     weights : (n,) float64, or None
-        Of its rows.
+        Weights of its rows.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def check_init(
     TypeError
         If it is neither a mixture nor whole numbers.
     ValueError
-        If a mixture has other columns, or labels do not fit the rows, are below -1, or all of them are -1.
+        If a mixture has other columns, or if labels do not match the rows, are below -1, or are all -1.
     """
     if init is None:
         return None
@@ -123,7 +123,7 @@ def parameters_of_model(
     floor : (c,) float64
         Smallest uniquenesses in the coordinates.
     most_factors : int, optional
-        The smallest factors of a component that has more become noise.
+        If a component has more factors, its smallest ones become noise.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def parameters_of_model(
     Raises
     ------
     ValueError
-        If the model is of another scale altogether.
+        If the scale of the model is entirely different.
     """
     most = model.n_features if most_factors is None else most_factors
     with np.errstate(over="ignore"):
@@ -146,7 +146,7 @@ def parameters_of_model(
 
 
 def _with_most_factors(component: Component, most: int) -> Component:
-    """Keep the factors that stand out most from the noise, at most this many; the others become noise."""
+    """Keep the factors that stand out most from the noise, up to the given number; the others become noise."""
     loadings, noise = component.loadings, component.uniquenesses
     if len(loadings) <= most:
         return component
@@ -160,14 +160,14 @@ def _with_most_factors(component: Component, most: int) -> Component:
 
 
 def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bool) -> Parameters:
-    """Make a component of each group, at its maximum for the rows of the group and the prior; choose its factors.
+    """Fit a component to each group with the prior, and choose its number of factors.
 
     Parameters
     ----------
     groups : iterable of Samples
     problem : Problem
     wide : bool
-        Whether to do without (d, d) arrays.
+        Whether to avoid (d, d) arrays.
     """
     d = len(problem.prior.floor)
     solver = None if wide else Solver(d)
@@ -181,7 +181,7 @@ def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bo
 
 
 def moments_of_groups(groups: Iterable[Samples], n_factors: int, floor: FloatArray) -> Parameters:
-    """Make a component of each group, in the way in which the paper's search makes one of all rows."""
+    """Make a component from each group, as the search of the paper makes its first one from all rows."""
     components = []
     for group in groups:
         first, count = first_mixture(group, n_factors, floor).component(0), group.total_weight

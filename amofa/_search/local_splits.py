@@ -1,4 +1,4 @@
-"""Local splits: the best way to part a component in two, found on its own rows by EM from several starts."""
+"""Local splits: the best way to split a component, found on its own rows by EM from several starts."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from amofa._search.state import LocalSplit
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
-# Rows of smaller responsibility have no say in a component's local fit.
+# Rows with a smaller responsibility are left out of the local fit of a component.
 _LEAST_RESPONSIBILITY = 1e-2
-# Local fits go on in rounds, each for the best so far: how many, how many iterations, and in which of them numbers of
-# factors are chosen anew.
+# Local fits run in rounds, each with the best of the previous one: number of fits, number of iterations, and iterations
+# in which the numbers of factors are chosen again.
 _LOCAL_ROUNDS = ((None, 6, (0, 3)), (2, 15, (0, 8)))
-# The best one is then run to its end.
+# The best one then runs to convergence, for at most this number of iterations.
 _LOCAL_ITERATIONS = 50
-# In those rounds numbers of factors are chosen roughly: each M-step goes on with the uniquenesses.
+# In these rounds the numbers of factors are chosen roughly: each M-step continues with the uniquenesses.
 _ROUGH_STEPS, _ROUGH_TOLERANCE = 4, 0.1
-# A start that stays behind the best one by more than this many nats per row of the component is given up, and so is the
-# component if its best start stays behind what is worth a trial by more than that.
+# A start is given up if it is worse than the best one by more than this, in nats per row of the component; the
+# component is given up if its best start is that far from what is worth a trial.
 _BEHIND = 0.3
-# Local fits whose costs differ by less, nats, are the same.
+# Local fits whose costs differ by less than this, in nats, are the same.
 _SAME_COST = 0.01
-# A component is taken as unchanged while its count and mean move by less than these: relative, standard deviations.
+# A component is unchanged if its count (relative) and its mean (in standard deviations) move by less than these.
 _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
 
 
@@ -41,12 +41,12 @@ class LocalSplitter:
     Parameters
     ----------
     sample : Samples
-        Rows that splits are looked for in.
+        The rows that are used to find splits.
     problem : Problem
     solvers : OneEach
         A `Solver` for each thread; None for wide tables.
     worth_a_trial : float
-        A local fit that costs up to this many nats more than the whole component is tried on all rows.
+        A local fit that costs up to this many nats more than the undivided component is tried on all rows.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class LocalSplitter:
         ----------
         parameters : Parameters
         counts : (K,) float64
-            Soft counts: the largest components come first, lest all but one thread wait for them in the end.
+            Soft counts: the largest components come first, so that threads do not wait for them at the end.
         known : sequence of LocalSplit
-            Those of components that have not changed since are taken as they are.
+            Known splits, which are kept for components that have not changed.
         """
         components = parameters.components()
         found = [next((split for split in known if _same(split.component, c)), None) for c in components]
@@ -77,12 +77,12 @@ class LocalSplitter:
         return [split for split in found if split is not None]
 
     def starts_of(self, component: Component, responsibilities: FloatArray) -> list[Parameters]:
-        """Return pairs of components to start a local fit from; none where there are no rows to part."""
+        """Return pairs of components to start a local fit from; none if there are no rows to divide."""
         whole = self._whole(component, responsibilities)
         return [] if whole is None else self._starts(*whole)
 
     def _whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Outcome] | None:
-        """Return the rows of a component and its fit to them; None where there are none to part."""
+        """Return the rows of a component and its fit to them; None if there are no rows to divide."""
         weights = self.sample.weights
         least = _LEAST_RESPONSIBILITY if weights is None else _LEAST_RESPONSIBILITY * weights
         rows = np.flatnonzero(responsibilities > least)
@@ -132,7 +132,7 @@ class LocalSplitter:
     def _rough_fits(
         self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
     ) -> list[Outcome]:
-        """Fit two components from each start; by rising cost, one of those that have come to the same."""
+        """Fit two components from each start; return the fits by increasing cost, equal ones once."""
         fits: list[Outcome] = []
         for start in starts:
             fit = profile_em(
@@ -161,6 +161,6 @@ def _same(a: Component, b: Component) -> bool:
 
 
 def _own(component: Component) -> Component:
-    """Return a component that does not hold on to the mixture that it is a view of."""
+    """Return a copy of a component, which does not keep its mixture in memory."""
     mean, loadings, uniquenesses = component.mean.copy(), component.loadings.copy(), component.uniquenesses.copy()
     return component._replace(mean=mean, loadings=loadings, uniquenesses=uniquenesses)

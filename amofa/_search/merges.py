@@ -1,4 +1,4 @@
-"""Candidates for a merge, with a bound of what it costs that needs no pass of EM."""
+"""Candidates for a merge, with an upper bound of the cost that needs no EM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from amofa._typing import FloatArray
 
 @dataclass(frozen=True)
 class MergedPair:
-    """A pair of components as one.
+    """A pair of components merged into one.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class MergedPair:
     merged : Component
         At its maximum for the rows of both.
     excess : float
-        By how much the cost is higher, nats, with the responsibilities as they are: EM can only lower it.
+        Increase of the cost in nats with the present responsibilities; EM can only reduce it.
     """
 
     first: int
@@ -36,18 +36,18 @@ class MergedPair:
 def merge_candidates(
     samples: Samples, parameters: Parameters, moments: RowMoments, problem: Problem
 ) -> list[MergedPair]:
-    """Pair each component with the one that it shares most rows with; by rising excess.
+    """Pair each component with the one that it shares most rows with; return pairs by increasing excess.
 
     Parameters
     ----------
     samples : Samples
     parameters : Parameters
     moments : RowMoments
-        Of all rows under these parameters.
+        Moments of all rows under these parameters.
     problem : Problem
     """
     responsibilities = samples.responsibilities(parameters)
-    # Which is largest does not depend on a power of 2, but squares of large row weights would overflow.
+    # A power of 2 does not change which is largest; without it, squares of large row weights would overflow.
     scaled = np.ldexp(responsibilities, -int(np.frexp(responsibilities.max())[1]))
     overlap = scaled @ scaled.T
     np.fill_diagonal(overlap, -1.0)
@@ -82,7 +82,7 @@ def _merged(
 
 
 def component_cost(count: float, spread: Spread, component: Component, problem: Problem) -> float:
-    """Return the terms of the criterion that are a component's own: likelihood of its rows, price and prior, nats."""
+    """Return a component's own terms of the criterion, in nats: likelihood of its rows, price and prior."""
     loadings, noise = component.loadings, component.uniquenesses
     scaled = loadings / noise
     factor = np.linalg.cholesky(np.eye(len(loadings)) + scaled @ loadings.T)

@@ -34,11 +34,11 @@ from amofa._search.paper_moves import (
 from amofa._search.state import END, State
 from amofa._typing import FloatArray
 
-# The component of largest kurtosis is often not the one whose split pays: where it does not, the runner-up is tried.
-# Measured on 300 fresh draws of Example 2: the right K in 282 with it, 260 without.
+# The component with the largest kurtosis is often not the one whose split pays; if not, the next one is tried. On 300
+# fresh draws of Example 2, the right K was found in 282 with it and in 260 without.
 _SPLIT_CANDIDATES = 2
-# The message length rewards a component of fewer rows, since log(N pi_k / 12) is negative: a split that ends with one
-# is not believed, as no code is shorter than nothing.
+# A split that ends with a component of fewer rows is rejected: log(N pi_k / 12) is negative, so that the message length
+# would reward it, although no code is shorter than nothing.
 _LEAST_ROWS = 12.0
 
 
@@ -62,10 +62,10 @@ class PaperSearch(Search):
     samples : Samples
     settings : Settings
     start : Parameters, optional
-        The mixture to start from, in place of one component.
+        The mixture to start from instead of one component.
     constraints : Constraints
     monitor : Monitor
-        Sees every model that was looked at, the rejected ones too.
+        Receives every model that was tried, including rejected ones.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class PaperSearch(Search):
     # -- phases ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin with one component, or with the mixture that is given."""
+        """Start with one component, or with the given mixture."""
         state = self.state
         state.pending = self.init or first_mixture(self.samples, self.constraints.first_factors, self.settings.floor)
         state.phase = "settle"
 
     def settle(self) -> None:
-        """Fit the pending mixture, and again without components that have come to nothing on the way."""
+        """Fit the pending mixture, and fit it again if components became empty or coincide."""
         state = self.state
         assert state.pending is not None
         self._accept("start", -1, self._fit(state.pending))
@@ -100,7 +100,7 @@ class PaperSearch(Search):
             state.phase = "reduce"
 
     def reduce(self) -> None:
-        """Remove the lightest of more components than there may be."""
+        """Remove the lightest component, if there are more than allowed."""
         most = self.constraints.most_components
         if most is not None and self.current.n_components > most:
             self._remove_lightest()
@@ -108,14 +108,14 @@ class PaperSearch(Search):
             self.state.phase = "even"
 
     def even(self) -> None:
-        """Give all components the number of factors that was asked for."""
+        """Give all components the given number of factors."""
         given, n_factors = self.constraints.n_factors, self.current.parameters.n_factors
         if isinstance(given, int) and min(n_factors) < given:
             self._complete_factors((given,) * len(n_factors))
         self.state.phase = "grow"
 
     def grow(self) -> None:
-        """Make the better of a split and a factor addition, if either lowers the cost enough."""
+        """Take the better of a split and a new factor, if it lowers the cost enough."""
         moments = shapes(self.samples, self.current.parameters)
         proposals = [p for p in (self.propose_split(moments), self.propose_factor(moments)) if p is not None]
         accepted = self.choose(proposals)
@@ -127,20 +127,20 @@ class PaperSearch(Search):
             self._record(proposal, accepted=proposal is accepted)
 
     def factors(self) -> None:
-        """Give the components, the heaviest first, the numbers of factors that were asked for one by one."""
+        """Give the components, the heaviest first, the numbers of factors of a given sequence."""
         if isinstance(self.constraints.n_factors, tuple):
             self._complete_factors(self.constraints.n_factors)
         self.state.phase = "downsize"
 
     def downsize(self) -> None:
-        """Remove the lightest component, down to one, where the number of components is not given."""
+        """Remove the lightest component, down to one, unless the number of components is given."""
         if self.constraints.n_components is None and self.current.n_components > 1:
             self._remove_lightest()
         else:
             self.state.phase = "refine"
 
     def refine(self) -> None:
-        """Run more EM of the best model where it met the limit of iterations before the tolerance."""
+        """Continue EM of the best model if it reached the limit of iterations before the tolerance."""
         state = self.state
         best = state.best
         assert best is not None
@@ -153,7 +153,7 @@ class PaperSearch(Search):
     # -- choices ---------------------------------------------------------------------------------------------------
 
     def choose(self, proposals: Sequence[Proposal]) -> Proposal | None:
-        """Return the cheapest proposal if it pays; a split where there must be more components."""
+        """Return the cheapest proposal if it pays, or a split if more components are required."""
         best = min(proposals, key=lambda p: p.fit.cost, default=None)
         if best is not None and self.pays(best):
             return best
@@ -166,9 +166,9 @@ class PaperSearch(Search):
         return self.current.cost - proposal.fit.cost > self.settings.tol * self.samples.total_weight
 
     def propose_split(self, moments: Shapes) -> Proposal | None:
-        """Split the component that is least like a Gaussian, or the next where that does not pay."""
+        """Split the component that is least like a Gaussian, or the next one if that does not pay."""
         K, constraints = self.current.parameters.n_components, self.constraints
-        # However heavy rows are, no more components than different rows; one more may be the way to a better model.
+        # No more components than distinct rows, however heavy; one more may lead to a better model.
         most = self.samples.n_rows + (constraints.n_components is None)
         if min(most, constraints.n_components or np.inf, constraints.max_components or np.inf) <= K:
             return None
@@ -177,7 +177,7 @@ class PaperSearch(Search):
         candidates = ranked(kurtosis, self.splittable(moments, labels))
         best: Proposal | None = None
         tried = n_iter = 0
-        # Where more components must come, one that falls apart is no reason to stop looking.
+        # If more components are required, one that falls apart is no reason to stop.
         for k in candidates[:_SPLIT_CANDIDATES] if constraints.n_components is None else candidates:
             proposal = self._split(k, np.flatnonzero(labels == k), moments.covariances[k])
             if proposal is None:
@@ -191,7 +191,7 @@ class PaperSearch(Search):
         return None if best is None else replace(best, n_iter=n_iter)
 
     def _split(self, k: int, rows: NDArray[np.intp], covariance: Shape) -> Proposal | None:
-        """Split component k on its rows and run EM on all rows; None where the children do not hold."""
+        """Split component k on its rows and run EM on all rows; return None if the children do not hold."""
         children = split_component(self.samples.subset(rows), self.current.parameters, k, covariance, self.settings)
         if children is None:
             return None
@@ -206,7 +206,7 @@ class PaperSearch(Search):
             fit = self._fit(merged)
             n_iter += fit.n_iter
         proposal = Proposal("split", k, fit, n_iter)
-        # Without annihilation growth must end by itself: each step adds a component, or lowers the cost.
+        # Without annihilation, growth must end by itself: each step adds a component or lowers the cost.
         progress = fit.parameters.n_components > self.current.parameters.n_components or self.pays(proposal)
         holds = fit.parameters.weights.min() >= LEAST_SHARE_OF_A_ROW / self.samples.row_count
         return proposal if holds and progress else None
@@ -221,7 +221,7 @@ class PaperSearch(Search):
             return None
         k = candidates[0]
         start = add_factor(parameters, k, moments.covariances[k], self.settings.floor)
-        # More factors raise the likelihood steadily, without the plateaus of a split: hopeless ones are seen early.
+        # More factors raise the likelihood steadily, without the plateaus of a split, so hopeless ones show early.
         fit = self._em(start, self.settings, target=self.current.cost)
         return Proposal("factor", k, fit, fit.n_iter)
 
@@ -241,7 +241,7 @@ class PaperSearch(Search):
         parameters = self.current.parameters
         limit = self.constraints.max_factors
         most = min(MOST_FACTORS_SHARE * self.samples.n_features, np.inf if limit is None else limit)
-        # Rows about their mean span one direction less than there are rows.
+        # Rows about their mean span one direction fewer than there are rows.
         directions = (self.samples.total_weight * parameters.weights - 1).tolist()
         room = [p < most and p + 1 <= span for p, span in zip(parameters.n_factors, directions, strict=True)]
         margins = self.margins(children=1, more_factors=1)
@@ -284,5 +284,5 @@ class PaperSearch(Search):
 
 
 def ranked(measure: FloatArray, eligible: list[bool]) -> list[int]:
-    """Return the eligible components, those of largest measure first."""
+    """Return the eligible components, the largest measure first."""
     return [k for k in np.argsort(-measure, kind="stable").tolist() if eligible[k]]

@@ -20,16 +20,16 @@ from amofa._typing import FloatArray
 
 # Eigenvectors whose relative signs are tried when a component is split: 2^(3 - 1) starts.
 _SIGNED_AXES = 3
-# The local fit of a split only makes a start for EM on all rows, which converges anyway: on fresh draws of both
-# examples of the paper, 30 iterations give as many right answers as 100.
+# The local fit of a split only provides a start for EM on all rows, which converges anyway: on fresh draws of both
+# examples of the paper, 30 iterations gave as many right answers as 100.
 _LOCAL_ITERATIONS = 30
-# Columns of a covariance matrix that are compared at a time.
+# Number of columns of a covariance matrix that are compared at a time.
 _STRIP = 256
-# Means that are closer in every column, in standard deviations of its noise, are the same. EM that ends at its
-# tolerance leaves components that approach each other about 0.01 apart; no 10^8 rows tell groups so close apart.
+# Means that are closer than this in every column, in standard deviations of its noise, are the same. When EM stops at
+# its tolerance, components that approach each other are about 0.01 apart; no 10^8 rows would distinguish such groups.
 _SAME_PLACE = 0.05
 
-# Second moments about a mean: a covariance matrix, or the rows that make it where those are fewer than the columns.
+# Second moments about a mean: a covariance matrix, or the rows themselves if they are fewer than the columns.
 Shape = FloatArray | Panel
 
 
@@ -42,7 +42,7 @@ class Shapes:
 
 
 def shapes(samples: Samples, parameters: Parameters) -> Shapes:
-    """Return the moments of all components under their responsibilities; of wide tables without (d, d) arrays."""
+    """Return the moments of all components under their responsibilities; for wide tables without (d, d) arrays."""
     if samples.n_rows < samples.n_features:
         return Shapes(*means_and_panels(samples, samples.responsibilities(parameters)))
     moments = samples.moments(parameters)
@@ -63,7 +63,7 @@ def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parame
     plain = Component(1.0, np.zeros(samples.n_features), np.zeros((0, samples.n_features)), np.ones(samples.n_features))
     moments = shapes(samples, Parameters.from_components([plain]))
     values, vectors = _axes(moments.covariances[0])
-    # Factors beyond the number of columns have no axis to start from and stay empty.
+    # Factors beyond the number of columns have no axis to start from, and stay empty.
     loadings = np.zeros((n_factors, samples.n_features))
     loadings[: len(vectors)] = np.sqrt(values[:n_factors, None]) * vectors[:n_factors]
     uniquenesses = np.maximum(variances(moments.covariances[0]), floor)
@@ -76,7 +76,7 @@ def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parame
 def split_component(
     local: Samples, parameters: Parameters, k: int, covariance: Shape, settings: Settings
 ) -> Outcome | None:
-    """Replace component k by the two of a local fit.
+    """Replace component k by two components of a local fit.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ def split_component(
     parameters : Parameters
     k : int
     covariance : (d, d) float64, or Panel
-        Of component k.
+        Second moments of component k.
     settings : Settings
 
     Returns
     -------
     Outcome or None
-        The mixture with the children (the heavier in place of the parent, the other at the end), before any EM on all
-        rows; its costs and iterations are the local fit's. None if no local fit keeps two components.
+        The mixture with the children (the heavier one in the place of the parent, the other at the end), before EM on
+        all rows; its costs and iterations are those of the local fit. None if no local fit keeps two components.
     """
     short = replace(settings, max_iter=min(settings.max_iter, _LOCAL_ITERATIONS))
     fits = [standard_em(local, start, short) for start in _split_starts(local, parameters.component(k), covariance)]
@@ -112,7 +112,7 @@ def split_component(
 def _split_starts(local: Samples, parent: Component, covariance: Shape) -> Iterator[Parameters]:
     """Yield two children at mu +- sum_j s_j sqrt(lambda_j) v_j, for the relative signs s of the leading axes.
 
-    The paper has the sum of all eigenvectors; the sign of each is arbitrary, and decides what comes of the split.
+    The paper has the sum of all eigenvectors; the sign of each is arbitrary, but the result of the split depends on it.
     """
     values, vectors = _axes(covariance)
     axes = np.sqrt(values)[:, None] * vectors
@@ -153,7 +153,7 @@ def with_tied_noise(parameters: Parameters, noise: Noise) -> Parameters:
 
 
 def merge_coincident(parameters: Parameters) -> Parameters:
-    """Merge components that are the same within rounding; return the mixture itself where all differ."""
+    """Merge components that are the same within rounding; return the mixture itself if all differ."""
     kept: list[Component] = []
     for component in parameters.components():
         twin = next((i for i, other in enumerate(kept) if _coincide(component, other)), None)
@@ -165,7 +165,7 @@ def merge_coincident(parameters: Parameters) -> Parameters:
 
 
 def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
-    """Remove components of hardly a row and merge those that coincide; return the mixture itself where there are none.
+    """Remove components with hardly a row, and merge those that coincide; return the mixture itself if there are none.
 
     The heaviest component stays.
     """
@@ -176,11 +176,11 @@ def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
 
 
 def _coincide(a: Component, b: Component) -> bool:
-    """Return whether mean and covariance are the same, far closer than the noise lets groups be told apart."""
+    """Return whether mean and covariance are the same, far closer than the noise allows to distinguish groups."""
     noise = np.sqrt(np.minimum(a.uniquenesses, b.uniquenesses))
     if not (np.abs(a.mean - b.mean) <= 1e-6 + _SAME_PLACE * noise).all():
         return False
-    # A strip at a time: wide tables have no room for the whole.
+    # A strip at a time: for wide tables, the whole matrix would not fit.
     for start in range(0, len(a.mean), _STRIP):
         first, second = (_covariance_strip(c, slice(start, start + _STRIP)) for c in (a, b))
         if not np.allclose(first, second, rtol=1e-3, atol=1e-6):
@@ -234,7 +234,7 @@ def add_factor(parameters: Parameters, k: int, covariance: Shape, floor: FloatAr
 
 
 def _residual_axis(component: Component, covariance: Shape) -> FloatArray:
-    """Return the principal axis of the residuals, as long as their standard deviation along it."""
+    """Return the principal axis of the residuals, scaled by their standard deviation along it."""
     score_map = _score_map(component)
     if isinstance(covariance, Panel):
         rows = covariance.rows

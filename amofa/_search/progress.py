@@ -1,4 +1,4 @@
-"""A line on a terminal that shows how far a search is; rich draws it, and is imported only then."""
+"""A line on a terminal that shows the progress of a search; rich draws it, and is imported only then."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _line(wanted: bool, first: str) -> Iterator[Callable[[str], None] | None]:
     if not console.is_terminal:
         yield None
         return
-    # The elapsed time and the spinner go on while there is no news.
+    # The elapsed time and the spinner move while there is no news.
     parts: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     with Progress(*parts, console=console) as display:
         task = display.add_task(first, total=None)
@@ -44,7 +44,7 @@ def _line(wanted: bool, first: str) -> Iterator[Callable[[str], None] | None]:
 
 @contextmanager
 def progress_line(wanted: bool) -> Iterator[Show | None]:
-    """Keep a line on standard error up to date while a search goes on.
+    """Keep a line on standard error up to date during a search.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def progress_line(wanted: bool) -> Iterator[Show | None]:
     Yields
     ------
     callable or None
-        To be called with each step of the search. None if no line is wanted, or standard error is not a terminal.
+        To call with each step of the search. None if no line is wanted, or standard error is not a terminal.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def progress_line(wanted: bool) -> Iterator[Show | None]:
 
 @contextmanager
 def progress_of_fits(wanted: bool) -> Iterator[Map]:
-    """Keep a line on standard error up to date while one fit after another is made.
+    """Keep a line on standard error up to date during several fits.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def progress_of_fits(wanted: bool) -> Iterator[Map]:
     Yields
     ------
     callable
-        To be used as `map`.
+        To use as `map`.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def progress_of_fits(wanted: bool) -> Iterator[Map]:
 
 
 class _Search:
-    """The text after each step, short enough for it and the time to fit a terminal of 80 columns."""
+    """The text after each step, short enough to fit into 80 columns with the time."""
 
     def __init__(self) -> None:
         self.n_steps = 0

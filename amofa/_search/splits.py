@@ -1,4 +1,4 @@
-"""Starts of local splits: the rows of a component in two parts, on either side of a plane or a shell."""
+"""Starts of local splits: the rows of a component divided in two by a plane or an ellipsoid."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from amofa._kernels._analyser import Solver
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
-# Principal axes that planes are looked for on: the leading ones and the last.
+# Maximum number of principal axes for cuts: the leading ones and the last.
 _MOST_AXES = 64
-# Axes of a smaller share of the largest variance are none: with fewer rows than columns, or columns that depend on
-# others, rounding alone says where they point.
+# Axes with a smaller share of the largest variance are ignored: with fewer rows than columns, or with columns that
+# depend on others, only rounding decides where they point.
 _LEAST_AXIS = 1e-12
-# Planes through the mean, at right angles to this many leading axes and to the last.
+# Planes through the mean are perpendicular to this many leading axes, and to the last.
 _LEADING_AXES = 3
-# A part has at least this many rows: between whole numbers, so that no rounding decides.
+# Minimum number of rows of a part: between integers, so that rounding does not decide.
 _LEAST_PART = 2.5
-# Distances that differ by less, relatively, are the same: in a table with fewer rows than columns all are.
+# Distances with a smaller relative difference are the same: with fewer rows than columns, all are.
 _SAME_DISTANCE = 1e-9
-# Variances of parts are at least this share of the whole's, lest ties count for everything.
+# Variances of parts are at least this share of that of the whole, so that ties do not decide everything.
 _LEAST_VARIANCE = 1e-4
 
 Mask = NDArray[np.bool_]
 
 
 class Masks(NamedTuple):
-    """Ways to part the rows in two."""
+    """Ways to divide the rows in two."""
 
-    all: list[Mask]  # without doubles
+    all: list[Mask]  # without duplicates
     across: list[Mask]  # those on which parts look like layers: the best cut, and the plane across the minor axis
 
 
 def split_masks(
     x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread, check: Callable[[], None] = go_on
 ) -> Masks:
-    """Return ways to part the rows of a component in two.
+    """Return ways to divide the rows of a component in two.
 
     Parameters
     ----------
@@ -53,17 +53,17 @@ def split_masks(
         Their weights.
     mean : (d,) float64
     spread : Spread
-        Second moments of the rows about it.
+        Second moments of the rows about the mean.
     check : callable
-        Raises where the search is to stop.
+        Raises an exception if the search must stop.
 
     Returns
     -------
     Masks
-        Of (n,) bool. The best cuts across an axis for two Gaussians of the same variance (the two best axes) and of
-        different ones (the best axis); the best cut of a column; planes through the mean across the leading axes and
-        the minor one, since strips longer than they are apart differ in that alone; and the inner and outer half of
-        the rows, for groups of the same centre.
+        Masks (n,) of bool: the best cuts across an axis for two Gaussians of the same variance (the two best axes) and
+        of different ones (the best axis); the best cut of a column; planes through the mean across the leading axes and
+        the last one, since strips that are longer than they are apart differ in that only; and the inner and outer half
+        of the rows, for groups with the same centre.
     """
     values, vectors = spread.axes()
     used = np.flatnonzero(values > _LEAST_AXIS * values[:1])
@@ -73,7 +73,7 @@ def split_masks(
         used = np.append(used[: _MOST_AXES - 1], used[-1])
     projected = vectors[used] @ (x - mean[:, None])
     same, different = np.array([_cut_gains(z, weights, check) for z in projected]).transpose(1, 2, 0)
-    # A gap in one column of many that are alike otherwise need not show on any axis.
+    # A gap in one of many columns does not need to show on any axis.
     columns = np.array([_cut_gains(z, weights, check)[0] for z in x]).T
     masks = [projected[i] <= same[1, i] for i in np.argsort(-same[0], kind="stable")[:2]]
     i = int(np.argmax(different[0]))
@@ -88,7 +88,7 @@ def split_masks(
 def _cut_gains(
     z: FloatArray, weights: FloatArray, check: Callable[[], None] = go_on
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Cut a line best for two Gaussians of one variance, and of two; return (gain in nats, threshold) of each."""
+    """Find the best cut of a line for two Gaussians of one variance, and of two; return (gain in nats, threshold)."""
     check()
     order = np.argsort(z, kind="stable")
     z, w = z[order], weights[order]
@@ -134,9 +134,9 @@ def _without_doubles(masks: list[Mask]) -> list[Mask]:
 
 
 def parts(x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem) -> Parameters | None:
-    """Make two components without factors, one for each part of the rows; None where one has too few.
+    """Make two components without factors, one for each part of the rows; return None if one has too few.
 
-    Children that inherit their parent's factors seldom win: those already explain the gap between two groups.
+    Children that inherit their parent's factors rarely win: those already explain the gap between two groups.
     """
     problem.check()
     floor, noise = problem.prior.floor, problem.noise
@@ -163,7 +163,7 @@ def layers(
 ) -> Parameters:
     """Give the same two components the factors that their parts show.
 
-    Layers that are close together beside their extent lie within each other for components without factors.
+    Layers that are close together, compared to their extent, overlap for components without factors.
     """
     problem.check()
     components = []

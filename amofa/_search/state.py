@@ -16,7 +16,7 @@ from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.history import Step
 
-# The phase of a search that has ended.
+# The phase after the last step.
 END = "end"
 
 
@@ -28,9 +28,9 @@ class LocalSplit:
     ----------
     component : Component
     gain : float
-        Nats by which it lowers the cost; a bound from below of what EM on all rows makes of it.
+        Decrease of the cost in nats; a lower bound of that by EM on all rows.
     children : pair of Component, optional
-        None where no local fit holds.
+        None if no local fit holds.
     """
 
     component: Component
@@ -45,32 +45,32 @@ class State:
     Attributes
     ----------
     phase : str
-        The step that comes next: the name of a method of the search; "end" where it has ended.
+        The next step: the name of a method of the search, or "end" after the last one.
     current : Outcome, optional
-        The mixture at hand; None before the first.
+        The present mixture; None before the first.
     best : Outcome, optional
         The cheapest mixture so far of those that meet the constraints.
     history : list of Step
     pending : Parameters, optional
-        A mixture that EM is to be run from next.
+        The mixture from which EM runs next.
     action : str
         How `pending` was made.
     component : int
-        Of which component; -1 where of none.
+        The component that was changed for it; -1 if none.
     noise : Noise
-        How uniquenesses are tied at the moment.
+        How uniquenesses are tied at present.
     family : int
-        The number of the family of noise that is searched from its own start.
+        The number of the kind of noise that is searched from its own start.
     given : Outcome, optional
-        What the search was told to start from, as it is.
+        The given start, as it is.
     splits : list of LocalSplit
-        Of the components at hand, or of those that they were when these were looked for.
+        Splits of the components, as they were when these were found.
     trial : int
-        How many splits or merges of the mixture at hand have been tried.
+        The number of splits or merges of the present mixture that have been tried.
     unshared, shared : Outcome, optional
-        The model with noise of each component's own while one with shared noise is grown from it; what came of that.
+        The model with separate noise, while one with shared noise is grown from it; and the latter.
     result : Outcome, optional
-        The best of the families whose search has ended.
+        The best model of the kinds of noise whose search has ended.
     """
 
     phase: str = "start"
@@ -96,7 +96,7 @@ _CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (State, Outcome, LocalS
 
 
 def to_text(state: State, settings: Mapping[str, str]) -> tuple[str, FloatArray]:
-    """Return a state as JSON and one array of all float64 values that its arrays hold.
+    """Return a state as JSON, and one array of all float64 values of its arrays.
 
     The moments of an `Outcome` are left out: they follow from its parameters.
     """
@@ -106,12 +106,12 @@ def to_text(state: State, settings: Mapping[str, str]) -> tuple[str, FloatArray]
 
 
 def from_text(text: str, values: FloatArray) -> tuple[State, dict[str, str]]:
-    """Return what `to_text` was given, equal to the last bit.
+    """Return the arguments of `to_text`, equal to the last bit.
 
     Raises
     ------
     Exception
-        Of nearly any kind, if the text is none that `to_text` makes.
+        Of nearly any kind, if the text was not made by `to_text`.
     """
     whole = json.loads(text)
     state = _decoded(whole["state"], np.array(values, dtype=np.float64))
@@ -138,7 +138,7 @@ def _encoded(value: Any, arrays: list[FloatArray]) -> Any:
 
 def _decoded(value: Any, values: FloatArray) -> Any:
     if isinstance(value, list):
-        # JSON has no tuples, and knows no enumerations; State has both back below.
+        # JSON has neither tuples nor enumerations; they are restored below.
         return tuple(_decoded(part, values) for part in value)
     if not isinstance(value, dict):
         return value
