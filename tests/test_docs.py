@@ -75,6 +75,21 @@ def test_links_lead_somewhere(page):
     assert [target for target in links(page) if target not in made and not (page.parent / target).exists()] == []
 
 
+def test_the_picture_of_the_layers_is_up_to_date():
+    script = runpy.run_path(str(DOCS / "images" / "make_layers.py"))
+    picture = script["PICTURE"].read_text(encoding="utf-8")
+    assert picture == script["draw"](), "run python docs/images/make_layers.py"
+
+
+def test_the_architecture_page_names_all_modules_of_a_fit_and_no_others():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    packages = [ROOT / "amofa" / name for name in ("_data", "_em", "_model", "_parallel", "_search")]
+    modules = {f"{folder.name}/{path.name}" for folder in packages for path in folder.glob("[!_]*.py")}
+    assert set(re.findall(r"`(_\w+/\w+\.py)`", page)) == modules
+    paths = re.findall(r"`([\w/]+\.(?:pyx?|md))`", page)
+    assert [path for path in paths if not ((ROOT / path).exists() or (ROOT / "amofa" / path).exists())] == []
+
+
 def test_the_api_is_complete():
     pytest.importorskip("sklearn")
     public = {f"{module}.{name}" for module in PUBLIC for name in importlib.import_module(module).__all__}
