@@ -92,15 +92,15 @@ def legend_beside(ax: Axes, groups: Groups | None = None) -> None:
     If there are more entries than there is room for, the last one says how many are left out.
     """
     handles, texts = ax.get_legend_handles_labels()
+    most = _LEGEND_ROWS * _LEGEND_COLUMNS
     if groups is not None:
-        handles = [*handles, *(ax.scatter([], [], color=color) for color in groups.colors)]
-        texts = [*texts, *map(plain_text, groups.names)]
+        handles += [ax.scatter([], [], color=color) for color in groups.colors[:most]]
+        texts += map(plain_text, groups.names)
     if not handles:
         return
-    most = _LEGEND_ROWS * _LEGEND_COLUMNS
-    if len(handles) > most:
-        texts = [*texts[: most - 1], f"and {len(texts) - most + 1} more"]
-        handles = [*handles[: most - 1], *ax.plot([], [], linestyle="none")]
+    if len(texts) > most:
+        texts[most - 1 :] = [f"and {len(texts) - most + 1} more"]
+        handles[most - 1 :] = ax.plot([], [], linestyle="none")
     legend = ax.legend(
         handles,
         ["?"] * len(handles),
