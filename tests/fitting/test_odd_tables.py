@@ -188,13 +188,6 @@ def test_a_collinear_column_is_told(rng, search):
     np.testing.assert_allclose((model.uniquenesses / X.var(axis=0))[model.at_floor], 1e-4, rtol=1e-9)
 
 
-def test_components_on_two_distinct_rows_do_not_coincide(rng, search):
-    X = np.repeat([[0.0, 1.0], [3.0, 5.0]], 500, axis=0)
-    with pytest.warns(amofa.AmofaWarning, match="5 components were asked for, but the search found only 2 that can be"):
-        model = amofa.fit(X, search=search, n_components=5, n_factors=0, noise_floor=1e-4)
-    np.testing.assert_allclose(np.sort(model.means, axis=0), [[0.0, 1.0], [3.0, 5.0]], atol=1e-9)
-
-
 def test_fewer_distinct_rows_than_components(rng):
     """The paper's search makes components of single points; the prior of the thorough one does not."""
     X = rng.standard_normal((9, 2))[[*range(9), *range(8)]]

@@ -143,34 +143,6 @@ def test_tiny_sets_are_one_component(rng, n):
     assert np.isfinite(model.log_likelihood)
 
 
-@pytest.mark.parametrize("change", ["order", "units", "weights", "absent"])
-def test_what_does_not_matter(rng, change):
-    x, labels = blobs(rng)
-    model = amofa.fit(x)
-    assert agreement(model, x, labels) > 0.99
-    weights, order, scale, shift = None, np.arange(len(x)), np.ones(3), np.zeros(3)
-    if change == "order":
-        order = rng.permutation(len(x))
-    if change == "units":
-        scale, shift = np.array([1e-5, 1.0, 1e7]), np.array([0.0, 5.0, -1e7])
-    if change == "weights":
-        weights = np.ones(len(x))
-    rows = x[order] * scale + shift
-    if change == "absent":
-        rows, weights = np.concatenate([rows, np.full((50, 3), 1e3)]), np.repeat([1.0, 0.0], [len(x), 50])
-    other = amofa.fit(rows, sample_weight=weights)
-    assert other.n_factors.tolist() == model.n_factors.tolist()
-    np.testing.assert_array_equal(other.predict(rows[: len(x)]), model.predict(x[order]))
-    np.testing.assert_allclose(other.means, model.means * scale + shift, rtol=1e-3, atol=1e-3)
-
-
-def test_weights_of_two_are_rows_twice(rng):
-    x, _ = blobs(rng)
-    weighted, twice = amofa.fit(x, sample_weight=np.full(len(x), 2.0)), amofa.fit(np.repeat(x, 2, axis=0))
-    assert weighted.n_factors.tolist() == twice.n_factors.tolist()
-    assert accepted(weighted)[-1].cost == pytest.approx(accepted(twice)[-1].cost, rel=1e-7)
-
-
 # ---- what it keeps ---------------------------------------------------------------------------------------------------
 
 
@@ -327,30 +299,6 @@ def test_a_strong_prior_holds_uniquenesses(rng):
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options", [{"noise": "shared"}, {"noise": "auto"}, {"criterion": "evidence"}, {"prior_rows": 2}]
-)
-def test_the_papers_search_has_no_such_option(rng, options):
-    with pytest.raises(ValueError, match="needs search='thorough'"):
-        amofa.fit(rng.standard_normal((20, 2)), search="paper", **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"noise": "other"}, ValueError),
-        ({"search": "other"}, ValueError),
-        ({"criterion": "other"}, ValueError),
-        ({"prior_rows": -1}, ValueError),
-        ({"prior_rows": math.inf}, ValueError),
-        ({"prior_rows": "four"}, TypeError),
-    ],
-)
-def test_unknown_options_are_refused(rng, options, error):
-    with pytest.raises(error, match=next(iter(options))):
-        amofa.fit(rng.standard_normal((20, 2)), **options)
 
 
 def test_components_asked_for_are_kept_though_sharing_or_one_alone_costs_less(rng):
