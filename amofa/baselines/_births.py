@@ -25,7 +25,7 @@ from amofa.baselines._variational import (
     update,
 )
 
-# A component with fewer rows than this dies.
+# A component with fewer rows than this dies, but for the heaviest.
 _LEAST_ROWS = 1.0
 # While the bound rises, steps of the log noise grow by the first factor from sweep to sweep, up to the second one times
 # the plain step: the noise converges slowest.
@@ -193,7 +193,7 @@ def converge(
     moments, bound = rows.expect(posterior)
     noise_step = 1.0
     for sweep in range(1, most + 1):
-        alive = moments.soft_counts >= _LEAST_ROWS
+        alive = moments.soft_counts >= min(_LEAST_ROWS, moments.soft_counts.max())
         if not alive.all():
             posterior, moments = selected(posterior, moments, alive)
         before = posterior, moments, bound
