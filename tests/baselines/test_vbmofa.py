@@ -352,29 +352,6 @@ def test_history_rises_and_ends_at_the_model(rng):
     assert model.criterion == "bound"
 
 
-def test_the_same_random_state_gives_the_same_model(rows):
-    first, second = vbmofa(rows, n_tries=1, random_state=3), vbmofa(rows, n_tries=1, random_state=3)
-    np.testing.assert_array_equal(first.means, second.means)
-    generator = vbmofa(rows, n_tries=1, random_state=np.random.default_rng(3))
-    np.testing.assert_array_equal(first.means, generator.means)
-    assert vbmofa(rows, n_tries=1, random_state=np.random.RandomState(0)).n_components >= 1
-
-
-def test_order_of_rows_does_not_matter(rng):
-    X, _ = datasets.factor_analysers(rng, 5, [1, 2], [200, 200], distance=6.0)
-    first, other = vbmofa(X, n_tries=1), vbmofa(X[rng.permutation(len(X))], n_tries=1)
-    np.testing.assert_array_equal(first.n_factors, other.n_factors)
-    np.testing.assert_allclose(first.score_samples(X), other.score_samples(X), rtol=1e-5)
-
-
-def test_units_do_not_matter(rng):
-    X, _ = datasets.factor_analysers(rng, 4, [1, 2], [200, 200], distance=6.0)
-    scale = np.array([1e-7, 1.0, 1e4, 3.0])
-    first, other = vbmofa(X), vbmofa(X * scale + 5.0)
-    np.testing.assert_array_equal(first.n_factors, other.n_factors)
-    np.testing.assert_array_equal(first.predict(X), other.predict(X * scale + 5.0))
-
-
 def test_weight_2_is_a_row_twice(rng):
     X, _ = datasets.factor_analysers(rng, 3, [1, 1], [80, 80], distance=8.0)
     w = rng.integers(0, 3, len(X))
@@ -387,59 +364,6 @@ def test_limits_are_kept(rng):
     model = vbmofa(X, max_components=1, max_factors=1)
     assert (model.n_components, model.n_factors.tolist()) == (1, [1])
     assert not vbmofa(X, max_factors=0, max_components=2).n_factors.any()
-
-
-def test_model_can_be_saved(rows, tmp_path):
-    model = vbmofa(rows, n_tries=1)
-    model.save(tmp_path / "model.npz")
-    loaded = amofa.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.score_samples(rows), model.score_samples(rows))
-    np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
-    assert loaded.history == model.history
-    assert loaded.n_parameters == model.n_parameters
-
-
-@pytest.mark.filterwarnings("ignore::amofa.AmofaWarning")
-@pytest.mark.parametrize("noise", ["shared", "component"])
-@pytest.mark.parametrize("case", ["constant column", "fewer rows than columns", "one row", "one column", "duplicates"])
-def test_degenerate_rows_give_finite_models(rng, case, noise):
-    X = {
-        "constant column": rng.normal(size=(40, 4)),
-        "fewer rows than columns": rng.normal(size=(8, 20)),
-        "one row": np.array([[1.0, 2.0]]),
-        "one column": rng.normal(size=(50, 1)),
-        "duplicates": np.repeat(rng.normal(size=(3, 4)), 10, axis=0),
-    }[case]
-    if case == "constant column":
-        X[:, 2] = 4.0
-    model = vbmofa(X, noise=noise, n_tries=1)
-    assert np.isfinite(model.score_samples(X)).all()
-    assert np.isfinite([step.cost for step in model.history]).all()
-
-
-def test_sweeps_that_do_not_converge_are_told(rng):
-    X, _ = datasets.example_2(rng)
-    with pytest.warns(amofa.AmofaWarning, match="did not converge within 20 x max_iter=1"):
-        model = vbmofa(X, max_factors=2, max_iter=1, n_tries=1)
-    assert not model.converged
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"max_factors": -1}, ValueError, "max_factors must be at least 0"),
-        ({"max_components": 0}, ValueError, "max_components must be at least 1"),
-        ({"n_tries": 0}, ValueError, "n_tries must be at least 1"),
-        ({"noise": "isotropic"}, ValueError, "noise must be one of 'shared', 'component'"),
-        ({"noise_floor": -1.0}, ValueError, "noise_floor must be positive"),
-        ({"sample_weight": [1.0]}, ValueError, "sample_weight has shape"),
-        ({"tol": 0}, ValueError, "tol must be positive"),
-        ({"max_iter": 2.5}, TypeError, "max_iter must be a whole number"),
-    ],
-)
-def test_bad_arguments_are_named(rng, arguments, error, message):
-    with pytest.raises(error, match=message):
-        vbmofa(rng.normal(size=(20, 2)), **arguments)
 
 
 def test_effective_mixture_without_spread_is_the_plug_in(begun):
