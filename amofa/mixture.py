@@ -14,14 +14,14 @@ from amofa._data.checks import (
     check_random_state,
     check_table,
     check_weights,
-    counted_rows,
 )
 from amofa._data.dataframes import check_same_names, column_names, column_positions
 from amofa._data.row_chunks import PosteriorBlock, Samples
 from amofa._model.base import BaseMixture
-from amofa._model.missing_data import IncompleteSamples, condition, fill, reduced
+from amofa._model.conditional import condition, fill, reduced
+from amofa._model.likelihood import information_criterion, log_densities, mean_log_density, rows_of
+from amofa._model.missing_data import IncompleteSamples
 from amofa._typing import FloatArray
-from amofa.criterion import INFORMATION_CRITERIA
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,8 +85,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
             check_same_names(column_names(X), self.feature_names)
         table, is_incomplete = check_incomplete_table(X, n_features=self.n_features)
         weights = None if sample_weight is None else check_weights(sample_weight, len(table))
-        kind = IncompleteSamples if is_incomplete else Samples
-        return kind(table, weights=weights, rows=counted_rows(weights))
+        return rows_of(table, is_incomplete, weights)
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return the most probable component of every row.
@@ -162,14 +161,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         >>> model.score_samples([[0.0], [2.0]]).round(4)
         array([-0.9189, -2.9189])
         """
-        samples = self._samples(X)
-        log_density = np.empty(samples.n_rows)
-
-        def put(block: PosteriorBlock) -> None:
-            log_density[block.rows] = block.log_density
-
-        samples.over_posterior(self._parameters, put)
-        return log_density
+        return log_densities(self._parameters, self._samples(X))
 
     def score(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log density of the rows, in nats; higher is better.
@@ -190,11 +182,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         >>> round(model.score([[0.0], [2.0]], sample_weight=[3, 1]), 4)
         -1.4189
         """
-        samples = self._samples(X, sample_weight)
-        sums = samples.over_posterior(
-            self._parameters, lambda block: _weighted_sum(block.log_density, block.row_weights)
-        )
-        return sum(sums) / samples.total_weight
+        return mean_log_density(self._parameters, self._samples(X, sample_weight))
 
     def factor_scores(self, X: ArrayLike) -> list[FloatArray]:
         """Return the posterior means of the factors, E[z | x, k], under every component.
@@ -458,20 +446,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         return self._criterion("icl", X, sample_weight)
 
     def _criterion(self, name: str, X: ArrayLike, sample_weight: ArrayLike | None) -> float:
-        # Importing all of scipy.special would take a tenth of the time of `import amofa`.
-        from scipy.special import entr
-
-        samples = self._samples(X, sample_weight)
-        criterion = INFORMATION_CRITERIA[name]
-
-        def cost(block: PosteriorBlock) -> float:
-            log_likelihood = _weighted_sum(block.log_density, block.row_weights)
-            if not criterion.uses_entropy:
-                return -log_likelihood
-            return _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights) - log_likelihood
-
-        costs = samples.over_posterior(self._parameters, cost)
-        return 2 * (criterion.price(samples.total_weight) * self.n_parameters + sum(costs))
+        return information_criterion(name, self._parameters, self._samples(X, sample_weight), self.n_parameters)
 
     def plot(self, X: ArrayLike | None = None, **options: Any) -> Axes:
         """Draw a picture of the model with matplotlib; `amofa.plot` has more.
@@ -505,7 +480,3 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         from amofa.plot import sensible
 
         return sensible(self, X, **options)
-
-
-def _weighted_sum(values: FloatArray, weights: FloatArray | None) -> float:
-    return float(values.sum() if weights is None else (values * weights).sum())

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
+from amofa._model.likelihood import log_densities as log_densities_of_rows
 from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 
@@ -56,7 +57,8 @@ _UNTESTED = Pooling(10.0, 1.0)
 
 def log_densities(models: Sequence[MixtureOfFactorAnalyzers], X: ArrayLike) -> FloatArray:
     """Return the log density of every row under every class, (n, C), in nats."""
-    return np.stack([model.score_samples(X) for model in models], axis=1)
+    rows = models[0]._samples(X)  # checked once; all models are of the same columns
+    return np.stack([log_densities_of_rows(model._parameters, rows) for model in models], axis=1)
 
 
 def class_models(fits: Sequence[ClassFit], pooling: Pooling) -> list[MixtureOfFactorAnalyzers]:

@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from amofa._data.dataframes import column_names
-from amofa._model.missing_data import conditional_moments
+from amofa._model.conditional import conditional_moments
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_columns
 

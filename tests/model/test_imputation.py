@@ -20,8 +20,8 @@ from scipy.special import logsumexp
 from scipy.stats import chi2, ks_2samp
 
 import amofa
-from amofa._model import missing_data as conditional
-from amofa._model.missing_data import conditional_moments
+from amofa._model import missing_data
+from amofa._model.conditional import conditional_moments
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import use_threads
 
@@ -84,7 +84,7 @@ def test_batches_and_layouts_do_not_matter(rng, monkeypatch, tmp_path):
     for table in (X.tolist(), np.asfortranarray(X), X.astype(">f8"), mapped, objects, np.repeat(X, 2, axis=0)[::2]):
         for name, values in expected.items():
             np.testing.assert_array_equal(getattr(model, name)(table), values)
-    monkeypatch.setattr(conditional, "_BATCH_CELLS", 64)
+    monkeypatch.setattr(missing_data, "_BATCH_CELLS", 64)
     for name, values in expected.items():
         np.testing.assert_allclose(getattr(model, name)(X), values, rtol=1e-12, atol=1e-14)
 
