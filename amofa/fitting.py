@@ -34,7 +34,7 @@ from amofa.warnings import (
     warn_of_time,
 )
 
-# What to do about missing cells, which models can take, but fits cannot.
+# Advice about missing cells, which models accept, but fits do not.
 REMEDY = (
     "missing cells cannot be fitted yet: fit the rows without, X[numpy.isfinite(X).all(axis=1)]; the model then takes "
     "rows with NaN, and its impute(X) fills them in"
@@ -66,17 +66,17 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     n_threads: int | None = None,
 ) -> MixtureOfFactorAnalyzers:
-    """Fit a mixture of factor analysers, finding what is not given: the number of components, and of factors in each.
+    """Fit a mixture of factor analysers; numbers of components and factors that are not given are found.
 
-    The options come in groups: what is given (`n_components` to `init`), what is searched for (`search`,
-    `criterion`), the uniquenesses (`noise` to `prior_rows`), and how the fit runs (`tol` to `n_threads`).
+    The options come in groups: what is given (`n_components` to `init`), the search (`search`, `criterion`), the
+    uniquenesses (`noise` to `prior_rows`), and how the fit runs (`tol` to `n_threads`).
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Real, finite numbers, one row per observation; any real dtype and memory layout, or a frame, the names of
-        whose columns the model keeps. It is not changed, and read in blocks: a memory map or a table of float32 is not
-        copied, unless it is small or has fewer rows than columns.
+        Finite real numbers, one row for each observation, with any real dtype and memory layout. If X is a frame, the
+        model keeps the names of its columns. X is not changed, and is read in blocks: a memory map or a table of
+        float32 is not copied, unless it is small or has fewer rows than columns.
     sample_weight : (n,) array-like, optional
         How often each row counts. A row of weight 0, or of less than 1e-14 of the largest weight, is left out. N in
         the criterion is the sum of the weights, which must be from 1e-100 to 1e100.
@@ -86,50 +86,49 @@ def fit(
         Number of factors of every component, or one number for each component; found if not given. With a sequence
         the components come in its order, the heaviest first at the start of the search.
     max_components, max_factors : int, optional
-        Bounds of the numbers that are found.
+        Upper bounds of the numbers that are found.
     init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
-        Start of the search, in place of one component: a model of the same columns, or labels of the rows. Labels are
-        whole numbers from 0, each of which makes a component; -1 is for rows without a label. The search then splits
-        and merges as always, and chooses factors and noise anew. Where there are more components than there may be,
-        they are merged first, or with "paper" the lightest are removed. A model is also looked at as it is: the
-        result costs no more.
+        Start of the search, instead of one component: a model of the same columns, or labels of the rows. Labels are
+        integers from 0, each of which makes a component; -1 means no label. The search then splits and merges as
+        usual, and chooses factors and noise again. If there are more components than allowed, they are merged first,
+        or with "paper" the lightest are removed. The result never costs more than a given model.
     search : {"thorough", "paper"}, default "thorough"
-        "thorough" tries splits of every component from several starts, and merges, with each factor analyser at its
-        maximum and its number of factors, 0 included, chosen inside (docs/algorithm.md). "paper" is the algorithm of
+        "thorough" tries splits of every component from several starts, and merges; each factor analyser is at its
+        maximum, with its number of factors (0 included) chosen inside (docs/algorithm.md). "paper" is the algorithm of
         Kaya & Salah [1]_.
     criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
-        What the search minimises. "evidence" (docs/criterion.md) is the default of "thorough", and only for it;
-        "mml", the message length of the paper's final equation, is the default of "paper".
+        What the search minimises. "evidence" (docs/criterion.md) is the default of "thorough", and only available
+        there. "mml", the message length of the paper's final equation, is the default of "paper".
     noise : {"auto", "component", "shared", "isotropic"}, optional
         How uniquenesses are tied: each component has its own, all components have the same, or each component has one
         share of the columns' variances in X. "auto", the default of "thorough", lets the criterion choose between the
-        first two: with few rows, components that share find more. "paper" has "component" only.
+        first two: with few rows, more components are found if they share. "paper" has "component" only.
     noise_floor : float or (d,) array-like, optional
         Smallest uniqueness: a share of each column's variance in X, or a variance for each column in its own units.
-        The default is 1e-4, and with "thorough" at least 1/12 of the squared step of columns of rounded numbers. Less
-        than 1e-12 of the variance counts as this much.
+        The default is 1e-4, and with "thorough" at least 1/12 of the squared step of columns of rounded numbers.
+        Smaller values than 1e-12 of the variance count as that.
     prior_scale : (d,) array-like, optional
-        Variances about which the prior of uniquenesses is centred, and of which `noise_floor` is a share, in the
-        columns' own units; the columns' variances in X if not given. A classifier passes those of all its classes.
+        Centre of the prior of uniquenesses, a variance for each column in its own units, of which `noise_floor` is a
+        share. By default the columns' variances in X. A classifier passes those of all its classes.
     prior_rows : float, optional
-        Strength of this prior: near its centre it is worth half as many rows; 4 if not given, 0 for no prior. For
-        "thorough" only.
+        Strength of this prior: near its centre it is worth half this number of rows. By default 4; 0 means no prior.
+        For "thorough" only.
     tol : float, default 1e-5
-        EM ends when the criterion is within about this of its limit, in nats per row. With "paper" EM ends when it
-        changes by less, and a move must gain more.
+        EM ends when the criterion is within about this of its limit, in nats per row. With "paper", EM ends when the
+        criterion changes by less than this, and a move must gain more.
     max_iter : int, default 100
-        Most iterations of one EM run.
+        Maximum number of iterations of one EM run.
     callback : callable, optional
-        Called with a `LiveStep` for each model that the search has looked at on all rows: the step as it will be in
-        `history`, with the model in ``step.model``. If it returns something true, the search ends there, and the best
-        model so far is the result.
+        Called with a `LiveStep` for each model that the search has tried on all rows: the step as it will be in
+        `history`, with the model in ``step.model``. If it returns something true, the search ends, and the best model
+        so far is the result.
     on_iteration : callable, optional
         Called with a `LiveIteration` for each iteration of EM on all rows. If it returns something true, the search
         ends in the same way, once there is a model.
     progress : bool, default False
-        Whether to show on standard error how far the search is, if that is a terminal. Needs rich,
-        ``python -m pip install 'amofa[progress]'``. The logger "amofa" has a message for each step, too: at level
-        INFO if it was accepted, otherwise at DEBUG.
+        Whether to show the progress of the search on standard error, if that is a terminal. This needs rich,
+        ``python -m pip install 'amofa[progress]'``. The logger "amofa" reports each step, too: at level INFO if it was
+        accepted, otherwise at DEBUG.
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does once there is a model: "raise" raises `FitInterrupted`, a KeyboardInterrupt with
         the best model so far as its ``model``; "return" returns this model, with a warning.
@@ -137,14 +136,14 @@ def fit(
         Seconds after which the search stops, with the best model so far as the result, and a warning. The first model
         is always fitted; docs/long_fits.md says how late the search may stop.
     checkpoint : str or PathLike, optional
-        A file that has the state of the search after each of its steps, and the best model so far, which `amofa.load`
-        reads. The same call with the same file, after whatever has interrupted the first one, resumes with the next
-        step and ends with the same model; one that had ended gives its model again. The file is kept. While it cannot
-        be written, as on a full disk, the fit goes on, with a warning.
+        A file for the state of the search, written after each step, and the best model so far, which `amofa.load`
+        reads. After any interruption, the same call with the same file resumes with the next step, and ends with the
+        same model; after the end, it returns the model again. The file is not deleted. If it cannot be written, as on
+        a full disk, the fit goes on with a warning.
     n_threads : int, optional
-        Most threads that share the work; the model is the same for any number. The default is one for each core that
-        the process may use, and at most OMP_NUM_THREADS of the environment; one in processes of `multiprocessing`.
-        BLAS has one thread during a fit.
+        Maximum number of threads that share the work; the model is the same for any number. By default one for each
+        core that the process may use, at most OMP_NUM_THREADS of the environment, and one in processes of
+        `multiprocessing`. BLAS has one thread during a fit.
 
     Returns
     -------
@@ -153,8 +152,8 @@ def fit(
     Raises
     ------
     TypeError, ValueError
-        If an argument cannot be used; the message names it and says what to do. A checkpoint of a fit of other rows or
-        options, or a file that is no checkpoint, is left as it is.
+        If an argument cannot be used; the message names it and says what to do. The checkpoint of a fit of other rows
+        or options, or a file that is not a checkpoint, is left as it is.
     ImportError
         If progress is wanted and rich is not installed.
     OSError
@@ -167,17 +166,18 @@ def fit(
     Warns
     -----
     AmofaWarning
-        If columns are constant (they are modelled apart, with the uniqueness `noise_floor` times the mean variance of
-        the other columns, and change no decision), if EM of the chosen model did not converge, if fewer components
-        than asked for can be told apart, if the fit was interrupted or out of time, or if a checkpoint could not be
-        written.
+        If columns are constant (they are modelled separately, with a uniqueness of `noise_floor` times the mean
+        variance of the other columns, and affect no decision), if EM of the chosen model did not converge, if fewer
+        components than asked for can be told apart, if the fit was interrupted or ran out of time, or if a checkpoint
+        could not be written.
 
     Notes
     -----
-    The result depends on the rows alone, not on their order, and on no random number; it does not change with the
-    units or the origin of a column. Of more than 2^18 rows, splits and merges are looked for among evenly spread ones,
-    in the order given; every model is fitted to all. Where covariances are full, so that nearly as many factors as
-    columns are wanted, rounding may decide between local optima.
+    The result depends only on the rows, not on their order or on random numbers, and does not change with the units or
+    the origin of a column. There are two exceptions. Above 2^18 rows or 2^23 values (but at least 32 rows for each
+    column), splits and merges are searched on evenly spread rows, so that their order may matter; every model is still
+    fitted to all rows. And if covariances are full, with nearly as many factors as columns, rounding may decide between
+    local optima.
 
     References
     ----------
@@ -213,7 +213,7 @@ def fit_checked(
     *,
     warns: bool = True,
 ) -> MixtureOfFactorAnalyzers:
-    """Fit a mixture to rows that are checked already; see `fit`.
+    """Fit a mixture to rows that have been checked; see `fit`.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def fit_checked(
     options : FitOptions
         Checked here.
     names : tuple of d str, or None
-        Of the columns.
+        Names of the columns.
     warns : bool, default True
         Whether to warn of constant columns and of how the search ended.
     """

@@ -1,4 +1,4 @@
-"""The package's one warning class, and what it says."""
+"""The warning class of the package, and its messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AmofaWarning"]
 
 
 class AmofaWarning(UserWarning):
-    """A fit succeeded, but its result should be read with care: degenerate columns, or EM that did not converge."""
+    """A fit succeeded, but its result needs care: for instance constant columns, or EM that did not converge."""
 
 
 _PACKAGE = __name__.partition(".")[0]
@@ -37,7 +37,7 @@ def warn_of_constant_columns(constant: BoolArray) -> None:
 
 
 def warn_of_no_convergence(converged: bool, iterations: str) -> None:
-    """Warn unless EM converged; `iterations` is the most there could have been, in terms of the arguments."""
+    """Warn unless EM converged; `iterations` is the maximum number, in terms of the arguments."""
     if not converged:
         warn_caller(f"EM of the chosen model did not converge within {iterations} iterations; allow more")
 

@@ -1,6 +1,6 @@
 """The coordinates in which a search runs: columns that vary, centred, in units of their standard deviation.
 
-Every tolerance, floor and start is then relative to the data's own scales, and no moment is taken about a far origin.
+Every tolerance, floor and start is then relative to the scales of the data, and no moment is taken about a far origin.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from amofa._data.row_chunks import Samples
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
-# Variances, that is squares of standard deviations, must be normal numbers, and so must their smallest shares.
+# Squares of standard deviations, and their smallest shares, must be normal floating-point numbers.
 _SCALE_MIN, _SCALE_MAX = 1e-147, 1e153
-# Uniquenesses are at least this share of a column's variance: below it covariance matrices become singular in double
-# precision. A floor of more than the other share is a mistake.
+# Uniquenesses are at least this share of a column's variance: below it, covariance matrices become singular in double
+# precision. A floor above the second share is a mistake.
 _LEAST_SHARE, _MOST_SHARE = 1e-12, 1e100
-# A column whose range is within the rounding of its values carries nothing.
+# A column counts as constant if its range is within the rounding error of its values.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
@@ -47,7 +47,7 @@ class Coordinates:
         Raises
         ------
         ValueError
-            If a column spreads so widely that its variance is no finite number.
+            If a column spreads so widely that its variance overflows.
         """
         d = samples.n_features
         origin = next(iter(samples.chunks()))[0][:, 0].copy()
@@ -71,12 +71,12 @@ class Coordinates:
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Columns that carry nothing, (d,)."""
+        """Mask of the constant columns, (d,)."""
         result: NDArray[np.bool_] = self.scale < _SCALE_MIN
         return result
 
     def with_one_scale(self) -> Coordinates:
-        """The root mean square of the scales for all columns that vary."""
+        """Return coordinates with the root mean square of the scales for all columns that vary."""
         varying = ~self.constant
         if not varying.any():
             return self
@@ -85,7 +85,7 @@ class Coordinates:
         return Coordinates(self.center, scale)
 
     def samples(self, table: NDArray[Any], weights: FloatArray | None, rows: NDArray[np.intp] | None) -> Samples:
-        """Rows of a table in these coordinates, its constant columns left out."""
+        """Return the rows of a table in these coordinates, without constant columns."""
         columns = np.flatnonzero(~self.constant)
         return Samples(
             table,
@@ -102,7 +102,7 @@ class Coordinates:
         return variances[kept] / self.scale[kept] ** 2
 
     def express(self, parameters: Parameters) -> Parameters:
-        """Parameters in the table's columns and units in these coordinates, constant columns left out."""
+        """Transform parameters from the table's columns and units to these coordinates, without constant columns."""
         columns = np.flatnonzero(~self.constant)
         center, scale = self.center[columns], self.scale[columns]
         return Parameters.from_components(
@@ -118,14 +118,14 @@ class Coordinates:
         )
 
     def restore(self, parameters: Parameters, constant_variance: FloatArray) -> Parameters:
-        """Bring parameters back to the table's columns and units.
+        """Transform parameters back to the table's columns and units.
 
         Parameters
         ----------
         parameters : Parameters
-            In these coordinates, constant columns left out.
+            In these coordinates, without constant columns.
         constant_variance : (d,) float64
-            The uniquenesses that constant columns get; other entries are not used.
+            Uniquenesses of constant columns; other entries are not used.
         """
         columns = np.flatnonzero(~self.constant)
         scale = self.scale[columns]
@@ -147,15 +147,15 @@ def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
 
 
 def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
-    """Smallest uniqueness of each column in its own units, (d,); what constant columns get.
+    """Return the smallest uniqueness of each column in its own units, (d,); constant columns get it.
 
     Raises
     ------
     ValueError
-        If one is out of all proportion to the column's variance, or no finite number.
+        If one is out of all proportion to the variance of its column, or not finite.
     """
     constant, variances, most = coordinates.constant, coordinates.scale**2, np.finfo(np.float64).max
-    # Constant columns are so only within the rounding of their values.
+    # Constant columns are constant only within rounding.
     rounding = np.minimum(_ROUNDING / 2 * np.abs(coordinates.center), _SCALE_MAX) ** 2
     with np.errstate(over="ignore"):
         least = np.where(constant, rounding, _LEAST_SHARE * variances)
@@ -173,15 +173,15 @@ def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordin
 
 @dataclass(frozen=True)
 class Standardized:
-    """The rows of a table twice over.
+    """The rows of a table, as given and standardized.
 
     Attributes
     ----------
     whole : Samples
-        As the caller gave them.
+        The rows in the caller's columns and units.
     coordinates : Coordinates
     samples : Samples
-        In these coordinates.
+        The rows in these coordinates.
     """
 
     whole: Samples
@@ -190,7 +190,7 @@ class Standardized:
 
     @classmethod
     def of(cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False) -> Standardized:
-        """Rows of weight 0 are left out. With `one_scale` all columns have the same unit, and so keep their angles."""
+        """Standardize rows, without those of weight 0; with `one_scale` columns share one unit, which keeps angles."""
         rows = counted_rows(weights)
         whole = Samples(table, weights=weights, rows=rows)
         coordinates = Coordinates.of(whole)
@@ -200,10 +200,11 @@ class Standardized:
 
 
 def resolution_variances(samples: Samples) -> FloatArray:
-    """The variance that rounding to a column's step adds, (d,): 1/12 of its square, from a part of a huge table.
+    """Return the variance that rounding to a column's step adds, (d,): 1/12 of its square.
 
-    The step is the median distance of neighbouring distinct values: that of the recording in columns of rounded or
-    whole numbers, and next to nothing in others. A density that is narrower than it tells of the rounding alone.
+    The step is the median distance of neighbouring distinct values: the rounding step in columns of rounded numbers or
+    integers, and nearly 0 in others. A narrower density would describe the rounding only. Of a huge table, evenly
+    spread rows are used.
     """
     samples = samples.thinned()
     table = np.empty((samples.n_features, samples.n_rows))

@@ -38,11 +38,11 @@ class Outcome:
     ----------
     parameters : Parameters
     log_likelihood, cost : float
-        Of these parameters, nats; the cost is the criterion that is minimised.
+        For these parameters, in nats; the cost is the criterion that is minimised.
     n_iter : int
     converged : bool
     moments : RowMoments, optional
-        Of the rows under these parameters, where EM went by them.
+        Moments of the rows under these parameters, if EM used them.
     """
 
     parameters: Parameters
@@ -54,7 +54,7 @@ class Outcome:
 
     @classmethod
     def of_no_columns(cls, n_factors: int = 0) -> Self:
-        """Return the only mixture of rows that are all the same, which have no columns in the search's coordinates."""
+        """Return the mixture of rows that are all the same, which have no columns in the coordinates of the search."""
         parameters = Parameters(0, (n_factors,))
         parameters.weights[:] = 1.0
         return cls(parameters, math.nan, math.nan, n_iter=0, converged=True)

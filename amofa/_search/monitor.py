@@ -19,7 +19,7 @@ from amofa.history import Callback, LiveIteration, LiveStep, OnIteration, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import is_abandoned
 
-# Says of each model that was looked at what it cost: INFO if the search went on from it, DEBUG otherwise.
+# Reports the cost of each model: at level INFO if the search continued from it, otherwise at DEBUG.
 _logger = logging.getLogger("amofa")
 
 
@@ -67,16 +67,16 @@ class Monitor:
     Parameters
     ----------
     state : State
-        Of the search: its history and best model are kept here.
+        State of the search, which gets the history and the best model.
     samples : Samples
         In the coordinates of the search.
     constraints : Constraints
     model_of : callable
         Makes the caller's model from parameters in the coordinates of the search.
     callback : callable, optional
-        Called with each step; what it returns, if true, stops the search.
+        Called with each step; a true result stops the search.
     on_iteration : callable, optional
-        Called with each iteration of EM on all rows; what it returns, if true, stops the search, once there is a model.
+        Called with each iteration of EM on all rows; a true result stops the search, once there is a model.
     show : callable, optional
         Called with each step, to show it.
     max_time : float, optional
@@ -103,7 +103,7 @@ class Monitor:
     # -- what ends a search --
 
     def check(self) -> None:
-        """Raise OutOfTime if the time is over, or if nobody waits for what this thread is at, as after Ctrl-C."""
+        """Raise OutOfTime if the time is over, or if the work of this thread is no longer needed, as after Ctrl-C."""
         if is_abandoned() or (self.state.best is not None and time.monotonic() >= self.end):
             raise OutOfTime
 
@@ -115,11 +115,11 @@ class Monitor:
         Raises
         ------
         SearchStopped
-            If the caller says so.
+            If the callback says so.
         """
         counted = outcome if n_iter is None else replace(outcome, n_iter=n_iter)
         step = make_step(self.samples, action, component, counted, accepted=accepted)
-        # The model first: an interrupt may come at any moment, and wants it.
+        # The model first, since an interrupt may come at any moment and needs it.
         if self.state.best is None or self.is_better(outcome, self.state.best):
             self.state.best = outcome
         self.state.history.append(step)
@@ -133,7 +133,7 @@ class Monitor:
 
     @property
     def tell(self) -> Tell | None:
-        """The function that EM on all rows calls after each E-step; None where nobody listens."""
+        """The function that EM on all rows calls after each E-step, or None."""
         return None if self.on_iteration is None else self._tell
 
     def _tell(self, n_iter: int, n_factors: tuple[int, ...], log_likelihood: float, cost: float) -> None:
@@ -150,12 +150,12 @@ class Monitor:
     # -- the best model --
 
     def is_better(self, outcome: Outcome, best: Outcome) -> bool:
-        """Return whether a model meets the constraints and costs less than another, or that does not meet them."""
+        """Return whether a model meets the constraints and costs less than another, or the other does not meet them."""
         met = self.constraints.met_by(outcome.parameters)
         return (met and outcome.cost < best.cost) or not self.constraints.met_by(best.parameters)
 
     def best_so_far(self) -> Outcome:
-        """Return the best model of a search that has not ended."""
+        """Return the best model of a search that was stopped."""
         assert self.state.best is not None
         return replace(self.state.best, converged=False)
 

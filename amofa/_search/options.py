@@ -1,4 +1,4 @@
-"""The options of `amofa.fit`: the one place where they are named, with defaults, checks and a line of help."""
+"""The options of `amofa.fit`: the only place that names them, with defaults, checks and a line of help."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from amofa.mixture import MixtureOfFactorAnalyzers
 
 SEARCHES = ("thorough", "paper")
-# The criterion of "thorough" that the paper's search does not have: it depends on more than numbers of parameters.
+# The criterion that only "thorough" has: it depends on more than numbers of parameters.
 EVIDENCE = "evidence"
 AUTO = "auto"
 NOISES = (*map(str, Noise), AUTO)
@@ -54,11 +54,11 @@ def _option(
     help : str
         A line for the command line.
     kind : callable, optional
-        Makes a value, or one of several, from text; None where the command line does not have the option.
+        Makes a value, or one of several, from text; None if the command line does not have the option.
     metavar : str
-        What help calls the value.
+        Name of the value in the help.
     many : bool
-        Whether there may be several values, with commas.
+        Whether several values may be given, with commas.
     decides : bool
         Whether the model depends on it.
     """
@@ -74,7 +74,7 @@ _MAX_TIME = "time after which the best model so far is the result"
 
 @dataclass(frozen=True)
 class FitOptions:
-    """The options of `amofa.fit`, which describes them, in the order in which it has them."""
+    """The options of `amofa.fit`, which describes them, in the same order."""
 
     n_components: int | None = field(
         default=None, metadata=_option("number of components; found if not given", int, "K")
@@ -121,7 +121,7 @@ class FitOptions:
 
     @property
     def constraints(self) -> Constraints:
-        """The constraints of the search; of options that are checked."""
+        """The constraints of the search, from checked options."""
         n_factors: Any = self.n_factors
         return Constraints(self.n_components, n_factors, self.max_components, self.max_factors)
 
@@ -130,7 +130,7 @@ class FitOptions:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata["decides"]}
 
     def checked(self, n_features: int) -> FitOptions:
-        """Check the options, all but `init`, for a table of `n_features` columns, and fill in defaults of the search.
+        """Check all options except `init` for a table of `n_features` columns, and fill in defaults of the search.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class FitOptions:
         }
 
     def _checked_kind(self) -> dict[str, Any]:
-        """Check the options that say what kind of search it is."""
+        """Check the options of the kind of search."""
         check_choice("search", self.search, SEARCHES)
         default = Noise.COMPONENT if self.is_paper else AUTO
         noise = check_choice("noise", default if self.noise is None else self.noise, NOISES)
@@ -191,7 +191,7 @@ class FitOptions:
         }
 
     def _checked_control(self) -> dict[str, Any]:
-        """Check the options that say how the run is watched and ended."""
+        """Check the options of callbacks, progress and limits."""
         check_function("callback", self.callback, "a step")
         check_function("on_iteration", self.on_iteration, "an iteration")
         if not isinstance(self.progress, bool | np.bool_):

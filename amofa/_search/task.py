@@ -29,13 +29,13 @@ from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 
-# In units of a column's variance the prior is centred within these: beyond them it is the same power of a uniqueness.
+# Bounds of the centre of the prior, in units of a column's variance: beyond them it is the same power anyway.
 _PRIOR_SCALES = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
 class Task:
-    """Rows, what is to be found in them, and the way back to the caller's columns and units.
+    """The rows and options of a fit, and the way back to the caller's columns and units.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Task:
     prior : Prior
         In the coordinates of the search.
     names : tuple of d str, or None
-        Of the caller's columns.
+        Names of the caller's columns.
     init : MixtureOfFactorAnalyzers, LabelledRows or None
-        What to start from, in the caller's columns and units.
+        The given start, in the caller's columns and units.
     """
 
     rows: Standardized
@@ -110,11 +110,11 @@ class Task:
         return PaperSearch(state, self.rows.samples, settings, start, constraints=constraints, monitor=monitor)
 
     def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
-        """Make the default search; "auto" goes from noise of each component's own to shared noise."""
+        """Make the default search; "auto" goes from separate to shared noise."""
         is_auto = self.options.noise == AUTO
         families: tuple[Noise, ...] = (Noise.COMPONENT,) if is_auto else (Noise(str(self.options.noise)),)
         if is_auto and self._starts_with_shared_noise():
-            # The way there would not lead over noise of each component's own.
+            # The search would not get there by way of separate noise.
             families = (Noise.SHARED, *families)
         noises = {*families, Noise.SHARED} if is_auto else {*families}
         problems = {noise: self._problem(noise, monitor.check) for noise in noises}
@@ -136,7 +136,7 @@ class Task:
         return bool((init.uniquenesses == init.uniquenesses[0]).all())
 
     def _given(self, problem: Problem) -> Parameters | None:
-        """Return what the caller wants the default search to start from."""
+        """Return the given start of the default search."""
         init, samples = self.init, self.rows.samples
         if init is None:
             return None
