@@ -384,13 +384,6 @@ def test_weights_sum_to_one_and_uniquenesses_stay_above_the_floor(rng, weighted)
     assert (fit.parameters.uniquenesses >= floor).all()
 
 
-def test_it_is_deterministic(rng):
-    x, start = problem(rng, 5, 3, 1)
-    fits = [standard_em(Samples(x), start, settings(3, criterion=CRITERIA["mml"])) for _ in range(2)]
-    np.testing.assert_array_equal(fits[0].parameters.buffer, fits[1].parameters.buffer)
-    assert fits[0].cost == fits[1].cost
-
-
 # ---- who looks on ----------------------------------------------------------------------------------------------------
 
 

@@ -1,18 +1,15 @@
-"""Fuzz targets: files of tables, and the options of all commands (see fuzz.py).
+"""Fuzz target: files of tables (see fuzz.py).
 
 `read_table` gives a table of finite numbers, the same that a slow reading of plain text gives, or refuses with
-ValueError or OSError. A command ends with status 0, or with 2 and one line on standard error; it shows no traceback.
+ValueError or OSError.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import io
 import math
-import os
 import shutil
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -22,7 +19,6 @@ import numpy as np
 from fuzz_files import pick
 from hypothesis import strategies as st
 
-from amofa.cli import main
 from amofa.cli._tables import read_table
 
 FOLDER = Path(tempfile.mkdtemp(prefix="amofa-fuzz-"))
@@ -194,128 +190,4 @@ def number(cell):
         return math.nan
 
 
-# ---- the commands ----------------------------------------------------------------------------------------------------
-
-sources = pick(
-    ["good.csv", "good.csv", "holes.csv", "labels.csv", "labels.csv", "x.csv", "x.csv", "x.npy", "x.npz", ".",
-     "model.npz", "model.npz", "bad.npz", "nowhere.csv", "a\x00b", "", "-", "/dev/null", "/dev/zero", "x\nname.csv"]
-)  # fmt: skip
-models = pick(["model.npz"] * 5 + ["bad.npz", "good.csv", "nowhere", "", ".", "/dev/zero", "pipe"])
-targets = pick(["out.csv", "out.npy", "out.npz", "out", ".", "no/out.csv", "-", "", "good.csv", "out.png",
-                           "/dev/full", "a\x00b", "o\nut.csv"])  # fmt: skip
-whole = pick(["1", "2", "3", "0", "-1", "99999999999999999999", "1.5", "x", "", "1_0", "٢", " 1"])
-real = pick(["1", "0.5", "0", "-1", "nan", "inf", "1e-400", "1e400", "x", "", "1,2", "1,2,3", "1,"])
-FLAGS = ("--json", "--proba", "--scores", "--per-row", "--draws", "--quiet", "--score")
-VALUES = {
-    **dict.fromkeys(("--n-components", "--n-factors", "--max-components", "--max-factors", "--max-iter", "--n-threads",
-                     "--seed", "--component"), whole),
-    **dict.fromkeys(("--tol", "--noise-floor"), real),
-    **dict.fromkeys(("--columns", "--delimiter", "--key", "--weights", "--labels", "--column", "--axes"), columns),
-    "--search": pick(["paper", "thorough", "", "X"]),
-    "--criterion": pick(["mml", "bic", "evidence", "", "X"]),
-    "--noise": pick(["shared", "isotropic", "component", "auto", "", "X"]),
-    "--priors": pick(["uniform", "empirical", "", "0.5"]),
-    "--kind": pick(["loadings", "clusters", "density", "evolution", "scores", "uncertainty", "X"]),
-    "--init": models,
-    "-o": targets,
-}  # fmt: skip
-TABLES = ("--columns", "--delimiter", "--key")
-OPTIONS = {
-    "demo": ("--json",),
-    "fit": (*TABLES, "--weights", "--n-components", "--n-factors", "--max-components", "--max-factors", "--max-iter",
-            "--n-threads", "--tol", "--noise-floor", "--search", "--criterion", "--noise", "--init", "-o", "--json",
-            "--quiet"),
-    "predict": (*TABLES, "-o", "--proba", "--scores", "--json"),
-    "score": (*TABLES, "--weights", "--per-row", "--json"),
-    "impute": (*TABLES, "-o", "--draws", "--seed"),
-    "describe": ("--json",),
-    "sample": ("-o", "--seed"),
-    "classify": (*TABLES, "--weights", "--priors", "--proba", "--score", "-o", "--json", "--quiet"),
-    "plot": (*TABLES, "--kind", "--axes", "--column", "--component", "--labels"),
-}  # fmt: skip
-POSITIONS = {
-    "fit": (sources,), "predict": (models, sources), "score": (models, sources), "impute": (models, sources),
-    "describe": (models,), "sample": (models, whole), "classify": (sources, sources),
-    "plot": (models, sources),
-}  # fmt: skip
-
-
-@st.composite
-def command_lines(draw):
-    """Mostly with what the command has."""
-    command = draw(pick([*POSITIONS, "fit", "classify", "score"]))
-    argv = [command, *(draw(position) for position in POSITIONS[command])]
-    argv += ["--labels", draw(pick(["d", "d", "0", "x"]))] if command == "classify" else []
-    argv += ["-o", draw(targets)] if command == "plot" else []
-    for _ in range(draw(st.integers(0, 3))):
-        option = draw(pick(OPTIONS[command]))
-        argv += [option] if option in FLAGS else [option, draw(VALUES[option])]
-    return argv
-
-
-strange_lines = st.lists(
-    st.one_of(pick([*POSITIONS, *FLAGS, *VALUES, "--help", "--version", "--", "-", "", "bogus"]), columns),
-    max_size=5,
-)
-command_cases = st.tuples(
-    st.one_of(command_lines(), command_lines(), command_lines(), strange_lines), files,
-    pick([b"", b"1,2,3\n3,4,5\n", b"\xff\xfe"]),
-)  # fmt: skip
-
-
-def prepare_folder(name, content):
-    for entry in FOLDER.iterdir():
-        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((30, 3)).round(2)
-    lines = [",".join(map(str, row)) for row in rows.tolist()]
-    (FOLDER / "good.csv").write_text("a,b,c\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    (FOLDER / "holes.csv").write_text("a,b,c\n1,,3\n?,NA,nan\n1,2,3\n", encoding="utf-8")
-    labelled = [f"{line},{'xyz'[i % 3]}" for i, line in enumerate(lines)]
-    (FOLDER / "labels.csv").write_text("a,b,c,d\n" + "\n".join(labelled) + "\n", encoding="utf-8")
-    for bad in ("x.csv", "x.npy", "x.npz", "bad.npz", "x\nname.csv", name):
-        (FOLDER / bad).write_bytes(content)
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(FOLDER / "pipe")
-    fuzz_files.models()[2].save(FOLDER / "model.npz")
-
-
-def check_command(case):
-    """Run a command, in this process."""
-    argv, (name, content), stdin = case
-    prepare_folder(name, content)
-    before = os.getcwd()
-    os.chdir(FOLDER)
-    out, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
-    given = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)), encoding="utf-8")
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), replaced_stdin(given):
-            status = main(argv)
-    except SystemExit as end:  # of --help and --version
-        status = end.code
-        assert {"--help", "--version"} & set(argv)
-    finally:
-        os.chdir(before)
-    lines = errors.getvalue().splitlines()
-    assert status in (0, 2)
-    assert "Traceback" not in errors.getvalue()
-    # No command at all is answered by the help.
-    if argv and status == 2:
-        complaints = [line for line in lines if line.startswith("amofa: error: ")]
-        assert len(complaints) == 1
-        assert all(line.startswith(("amofa: error: ", "amofa: warning: ")) for line in lines), lines
-        assert len(complaints[0]) > len("amofa: error: ")
-    if status == 0:
-        assert all(line.startswith("amofa: warning: ") for line in lines), lines
-
-
-@contextlib.contextmanager
-def replaced_stdin(stream):
-    before, sys.stdin = sys.stdin, stream
-    try:
-        yield
-    finally:
-        sys.stdin = before
-
-
-TARGETS = {"tables": (table_cases, check_table), "commands": (command_cases, check_command)}
+TARGETS = {"tables": (table_cases, check_table)}

@@ -164,13 +164,6 @@ def test_wrong_parameters_are_named_at_fit(estimator, rows):
         clone(estimator).set_params(n_components="two").fit(*rows)
 
 
-def test_whole_weights_are_repeated_rows(estimator, rows, rng):
-    X, y = rows
-    weights = rng.integers(0, 3, len(y))
-    weighted = clone(estimator).fit(X, y, sample_weight=weights)
-    assert_alike(weighted, estimator.fit(X.repeat(weights, axis=0), y.repeat(weights)), X, rtol=1e-8, atol=1e-8)
-
-
 def test_copies_say_the_same(estimator, rows, tmp_path):
     X, y = rows
     estimator.fit(X, y)
@@ -190,10 +183,6 @@ def test_pipelines_and_searches(estimator, rows):
     scores = cross_val_score(pipeline, X, y, cv=KFold(2))
     assert np.isfinite(scores).all()
     assert len(scores) == 2
-
-
-def test_html(estimator):
-    assert type(estimator).__name__ in estimator._repr_html_()
 
 
 def test_weights_are_routed(estimator, rows, rng):
@@ -414,12 +403,6 @@ def test_processes_do_not_change_the_result(rows):
     assert [list(m.n_factors) for m in alone.models_] == [list(m.n_factors) for m in several.models_]
     # Arrays that come from another process lie elsewhere in memory, which may change a last bit.
     np.testing.assert_allclose(alone.predict_log_proba(X), several.predict_log_proba(X), rtol=1e-13)
-
-
-def test_labels_must_be_classes(rows):
-    X, _ = rows
-    with pytest.raises(ValueError, match="continuous"):
-        AMoFAClassifier().fit(X, X[:, 0])
 
 
 # ---- AMoFARegressor --------------------------------------------------------------------------------------------------
