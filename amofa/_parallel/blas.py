@@ -57,7 +57,8 @@ def n_other_holders() -> int:
 
 
 def _own() -> list[_Holder]:
-    return [holder for own in _own_holders.get() if (holder := own()) in _holders]
+    own = (holder() for holder in _own_holders.get())
+    return [holder for holder in own if holder is not None and holder in _holders]
 
 
 @cache

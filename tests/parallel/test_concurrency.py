@@ -24,7 +24,7 @@ from amofa._parallel import blas as held
 
 def table(i):
     rng = np.random.default_rng(i % 3)
-    X = rng.normal(size=(500, 3)) if i % 3 else rng.normal(size=(60_000, 6)).astype(np.float32)
+    X = rng.normal(size=(500, 3)) if i % 3 else rng.normal(size=(40_000, 6)).astype(np.float32)
     X[: len(X) // 3] += 7
     return X
 
@@ -114,7 +114,13 @@ def test_a_pool_of_threads_inside_another(run):
 # ---- processes -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(method, marks=() if method == "fork" else pytest.mark.slow)
+        for method in multiprocessing.get_all_start_methods()
+    ],
+)
 def test_fits_in_processes_after_fits_in_threads(tmp_path, method):
     script = f"""
     def both(i):
