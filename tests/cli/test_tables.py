@@ -142,6 +142,7 @@ def test_given_delimiter(file, delimiter, content):
 def test_standard_input(stdin):
     stdin("\ufeffa,b\r\n1,2\r\n")
     table = read_table("-")
+    assert not sys.stdin.buffer.closed
     assert table.values.tolist() == [[1.0, 2.0]]
     assert table.names == ("a", "b")
 
@@ -156,6 +157,10 @@ def test_closed_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ValueError, match="standard input is closed"):
         read_table("-")
+
+
+def test_numbers_whose_sum_is_not_finite(file):
+    assert read_table(file("x.csv", "1e308,1e308\n")).values.tolist() == [[1e308, 1e308]]
 
 
 def test_numbers_keep_all_their_digits(file, rng):
@@ -265,6 +270,7 @@ def test_nothing_but_weights(file, tmp_path):
         ("x.csv", "1,,3\n4,5,6\n", "FILE, line 1, column 1 (from 0): the value is missing"),
         ("x.csv", "1,2\n3,four\n", "FILE, line 2, column 1 (from 0): 'four' is not a number"),
         ("x.csv", "1,2\n3,1_0\n", "FILE, line 2, column 1 (from 0): '1_0' is not a number"),
+        ("x.csv", "1,2\n3,\u0661\n", "FILE, line 2, column 1 (from 0): '\u0661' is not a number"),
         ("x.csv", "1,2\n3,-inf\n", "FILE, line 2, column 1 (from 0): '-inf' is not a finite number"),
         ("x.csv", "1,2\n3,1e999\n", "FILE, line 2, column 1 (from 0): '1e999' is not a finite number"),
         ("x.csv", "a;b\n1,5;2\n", "FILE, line 2, column 'a': '1,5' is not a number"),
