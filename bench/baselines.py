@@ -1,9 +1,9 @@
-"""The figures of `amofa.baselines`, each against what is published or was computed with the methods' own programs.
+"""Print the figures of `amofa.baselines`, each beside a published one or that of the method's own program.
 
     python bench/baselines.py --data DIR [--reference DIR] [--quick] [SECTION ...]
 
 DIR holds the benchmark sets as .npz files (4ovGauss, jpn_phoneme, lvq, letter); the reference folder holds results of
-other programs (r/ov4_emmix.csv). What is not there is left out and said so. Run it outside the repository root, or
+other programs (r/ov4_emmix.csv). Missing files are reported and skipped. Run it outside the repository root, or
 with amofa installed in editable mode.
 """
 
@@ -25,7 +25,7 @@ import amofa
 from amofa.baselines import gaussian_per_class, mfa, ulfmm
 from amofa.metrics import normalized_information_distance
 
-# Accuracy in ten contiguous folds, percent, with full and with diagonal covariances.
+# Accuracy in ten contiguous folds, in percent, with full and with diagonal covariances.
 CLASSIFICATION = {"jpn_phoneme": (92.3, 82.2), "lvq": (92.0, 88.0), "letter": (88.5, 64.2)}
 
 
@@ -53,7 +53,7 @@ def ulfmm_example2(data: Path, folder: Path, quick: bool) -> None:
 
 
 def clustering(sets: Iterable[LabelledSet], true_components: int) -> tuple[int, float]:
-    """How often ULFMM finds the number of components, and its mean NID; set i has the random state i."""
+    """Count how often ULFMM finds the number of components, and average the NID; set i has random state i."""
     counts: Counter[int] = Counter()
     distances = []
     start = time.process_time()

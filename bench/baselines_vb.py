@@ -1,4 +1,4 @@
-"""The figures of `imofa` and `vbmofa` against what is published or was computed with other programs.
+"""Print the figures of `imofa` and `vbmofa`, beside published ones or those of other programs.
 
     python bench/baselines_vb.py --data DIR --reference DIR [--quick] [SECTION ...]
 
@@ -37,7 +37,7 @@ def report_speed(name: str, seconds: float) -> None:
 def clustering(
     data: Path, n: int, fit: Callable[[NDArray[np.float64]], MixtureOfFactorAnalyzers]
 ) -> tuple[Counter[int], float, float]:
-    """Numbers of components, mean NID and CPU seconds for a set, over the first n sets of Example 2."""
+    """Return numbers of components, mean NID and CPU seconds for a set, over the first n sets of Example 2."""
     with np.load(data / "4ovGauss.npz") as sets:
         X, y = sets["X"][:n], sets["y"][:n]
     start = time.process_time()

@@ -1,12 +1,12 @@
-"""Classification by a mixture of factor analysers for each class: accuracy on the paper's sets, against its bars.
+"""Measure the accuracy of a mixture for each class on the paper's sets, against target values.
 
     python bench/classification.py --data DIR [--search paper] [--jobs N] [--quick] [--sets SET ...]
 
 DIR holds the benchmark sets as .npz files (jpn_phoneme, lvq, optdigits_paper, pendigits, letter, waveform,
-mnist10_train, mnist10_test). What is not there is left out and said so. Seconds are CPU
-seconds of the fits, those of mnist10 on the clock.
+mnist10_train, mnist10_test). Missing files are reported and skipped. Seconds are CPU seconds of the fits, those of
+mnist10 wall-clock seconds.
 
-The method, the same for all sets, is `amofa.sklearn.AMoFAClassifier` with its defaults, but for the options given here.
+The method is `amofa.sklearn.AMoFAClassifier` with its defaults for all sets, except for the options given here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from amofa.sklearn import AMoFAClassifier
 FloatArray = NDArray[np.float64]
 Labels = NDArray[np.integer]
 
-# Percent that are to be right.
+# Target accuracies in percent.
 CLASSIFICATION = {
     "jpn_phoneme": 96.7,
     "lvq": 92.1,
@@ -40,7 +40,7 @@ CLASSIFICATION = {
 
 
 class Fold(NamedTuple):
-    """Test accuracy in percent, what gave it, and seconds of the fit."""
+    """Test accuracy in percent, the classifier, and seconds of the fit."""
 
     accuracy: float
     classifier: AMoFAClassifier
@@ -48,7 +48,7 @@ class Fold(NamedTuple):
 
 
 def classification(run: Run) -> None:
-    """One model per class, no priors; ten contiguous folds, or the set's own split."""
+    """One model for each class, no priors; ten contiguous folds, or the set's own split."""
     for name in run.chosen(CLASSIFICATION, ["jpn_phoneme", "lvq", "waveform"]):
         try:
             folds = mnist(run) if name == "mnist10" else contiguous_folds(run, name)
@@ -96,7 +96,7 @@ def one_fold(run: Run, name: str, bounds: tuple[int, int]) -> Fold:
 
 
 def judged(run: Run, X: FloatArray, y: Labels, X_test: FloatArray, y_test: Labels, n_jobs: int | None = None) -> Fold:
-    """Fit and test. Seconds are of CPU time; on the clock where the fit runs in several processes."""
+    """Fit and test; return CPU seconds, or wall-clock seconds if the fit runs in several processes."""
     clock = time.process_time if n_jobs is None else time.perf_counter
     classifier = AMoFAClassifier(noise_floor=run.share, n_jobs=n_jobs, **run.options)
     start = clock()
@@ -106,7 +106,7 @@ def judged(run: Run, X: FloatArray, y: Labels, X_test: FloatArray, y_test: Label
 
 
 def mnist(run: Run) -> list[Fold]:
-    """The one split that there is; the fits of classes and parts in parallel."""
+    """Fit and test the only split, with the fits of classes and parts in parallel."""
     train, test = load(run.data, "mnist10_train"), load(run.data, "mnist10_test")
     rows = slice(None, None, 100 if run.quick else 1)
     X, y = train["X"][rows].astype(np.float64), train["y"][rows]

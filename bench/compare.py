@@ -1,12 +1,12 @@
-"""Two commits of this repository side by side: has something become slower?
+"""Compare the speed of two commits of this repository.
 
     python bench/compare.py BASE HEAD [--repeats N] [--relative SHARE] [--absolute SECONDS] [--tasks NAME ...]
 
-Each commit is checked out into a work tree of its own and installed into a folder of its own, which is put before
-whatever else is installed. One process for each does the same tasks in turns, on one thread; times are CPU seconds,
-and what is compared is the minimum. The exit status is 1 if a task at HEAD takes longer by more than the relative and
-the absolute margin. `--no-build-isolation` builds with what is installed, without the package index. Tasks use the
-public interface alone, so that old commits can do them.
+Each commit is checked out into its own work tree and installed into its own folder, which precedes anything else on the
+path. One process for each does the same tasks in turns, on one thread. Times are CPU seconds, and the minima are
+compared. The exit status is 1 if a task takes longer at HEAD by more than both the relative and the absolute margin.
+`--no-build-isolation` builds with the installed packages, without the package index. Tasks use only the public
+interface, so that old commits can run them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def clusters(n: int, d: int, K: int, p: int) -> np.ndarray:
-    """Rows of a mixture of factor analysers whose components overlap in every column."""
+    """Draw rows of a mixture of factor analysers whose components overlap in every column."""
     rng = np.random.default_rng(0)
     loadings, means = rng.normal(size=(K, p, d)), 2 * rng.normal(size=(K, d))
     labels = rng.integers(K, size=n)
@@ -41,7 +41,7 @@ def clusters(n: int, d: int, K: int, p: int) -> np.ndarray:
 
 
 def _tasks(amofa: Any) -> dict[str, Callable[[], object]]:
-    """What is measured, with the amofa of a process."""
+    """Return the tasks, with the amofa of this process."""
     small, many, wide = clusters(400, 2, 3, 1), clusters(20_000, 16, 8, 4), clusters(1_500, 60, 4, 3)
     model = amofa.fit(many[:2000], search="paper", n_components=8, n_factors=4, max_iter=5)
     given = {"n_components": 4, "n_factors": 3, "max_iter": 10}
@@ -57,7 +57,7 @@ def _tasks(amofa: Any) -> dict[str, Callable[[], object]]:
 
 
 def work(folder: str) -> None:
-    """In a process of its own: do tasks by name, one a line of input, and answer with their CPU seconds."""
+    """Do tasks by name in a separate process, one per line of input, and answer with their CPU seconds."""
     # The finder of an editable install comes before sys.path.
     sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
     sys.path.insert(0, folder)
@@ -79,7 +79,7 @@ def work(folder: str) -> None:
 
 @contextmanager
 def installed(commit: str, folder: Path, options: Sequence[str]) -> Iterator[Path]:
-    """A folder with what the commit's package installs."""
+    """Install the package of a commit into a folder, and return the folder."""
     tree, site = folder / "tree", folder / "site"
     subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), commit], cwd=ROOT, check=True)
     try:
@@ -92,7 +92,7 @@ def installed(commit: str, folder: Path, options: Sequence[str]) -> Iterator[Pat
 
 @contextmanager
 def worker(site: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that does tasks with the amofa of a folder."""
+    """Start a process that does tasks with the amofa of a folder."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     process = subprocess.Popen(
         [sys.executable, "-P", __file__, "--worker", str(site)],
@@ -117,13 +117,13 @@ def answer(process: subprocess.Popen[str]) -> Any:
 
 
 def measured(workers: Sequence[subprocess.Popen[str]], names: Sequence[str] | None, repeats: int) -> dict[str, Any]:
-    """CPU seconds of each task, (2, repeats), in turns after a warm-up."""
+    """Measure the CPU seconds of each task, (2, repeats), in turns after a warm-up."""
     known = [answer(process) for process in workers]
     both = [name for name in known[0] if name in known[1] and (names is None or name in names)]
     times = {name: np.empty((len(workers), repeats + 1)) for name in both}
     for repeat in range(repeats + 1):
         for name in both:
-            # Neither always goes first.
+            # Alternate which goes first.
             for side in (0, 1) if repeat % 2 else (1, 0):
                 workers[side].stdin.write(name + "\n")
                 workers[side].stdin.flush()
@@ -135,7 +135,7 @@ def measured(workers: Sequence[subprocess.Popen[str]], names: Sequence[str] | No
 
 
 class Line(NamedTuple):
-    """A task: least seconds of both commits, and whether the second is slower beyond both margins."""
+    """A task: minimum seconds of both commits, and whether the second is slower beyond both margins."""
 
     task: str
     base: float
@@ -144,7 +144,7 @@ class Line(NamedTuple):
 
 
 def verdict(times: dict[str, Any], relative: float, absolute: float) -> list[Line]:
-    """A line for each task, from CPU seconds (2, repeats)."""
+    """Return a line for each task, from CPU seconds (2, repeats)."""
     lines = []
     for task, seconds in times.items():
         base, head = (float(side.min()) for side in seconds)

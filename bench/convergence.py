@@ -1,11 +1,11 @@
-"""How many passes over the rows EM takes: exact analysers against EM over the factors, from the same starts.
+"""Count the passes of EM over the rows: exact analysers against EM over the factors, from the same starts.
 
     python bench/convergence.py --data DIR [--sets NAME ...] [--passes N]
 
 DIR holds the benchmark sets as .npz files. K is the number of classes, p is 1 to 6. A start has the rows of each
-component of a mixture that EM from the classes ended with, half of their variance in the leading principal axes. The
-two ways need not come to the same maximum: passes are counted to the lower of both ends, within 1e-6 of it, and to the
-end of each. Plain EM over factors updates means, loadings and uniquenesses in turn (the pass of search="paper").
+component of the mixture that EM from the classes ended with, with half of their variance in the leading principal
+axes. The two methods need not reach the same maximum: passes are counted to the lower of both ends, within 1e-6, and to
+the end of each. Plain EM over factors updates means, loadings and uniquenesses in turn (the pass of search="paper").
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FloatArray = NDArray[np.float64]
 
 SETS = ("pendigits", "satellite", "letter")
 NUMBERS = (1, 2, 3, 4, 5, 6)
-# Relative: a log-likelihood this near to the end is as good as it.
+# Relative difference of a log-likelihood from the final one that counts as none.
 NEAR = 1e-6
 BAR = 1 / 3
 
 
 class Count(NamedTuple):
-    """Passes of one way: to the lower of both ends, and to its own, of the log-likelihood there."""
+    """Passes of one method to the lower of both ends and to its own, and its final log-likelihood."""
 
     to_lower: int
     to_own: int
@@ -48,7 +48,7 @@ def standardized(path: Path, name: str) -> tuple[FloatArray, NDArray[np.intp]]:
 
 
 def start_of(X: FloatArray, labels: NDArray[np.intp], p: int) -> Parameters:
-    """Analysers of the rows of each label, half of the variance along p principal axes in factors."""
+    """Return analysers of the rows of each label, with half of the variance along p principal axes in factors."""
     components = []
     for k in range(int(labels.max()) + 1):
         rows = X[labels == k]
@@ -60,7 +60,7 @@ def start_of(X: FloatArray, labels: NDArray[np.intp], p: int) -> Parameters:
 
 
 def exact_passes(samples: Samples, parameters: Parameters) -> Iterator[float]:
-    """Log-likelihoods before each M-step; the parameters are changed in place."""
+    """Yield the log-likelihood before each M-step; the parameters are changed in place."""
     iteration = exact_iteration(parameters, 0.0)
     while True:
         samples.expect(iteration)

@@ -1,9 +1,9 @@
-"""Held-out log-density per row of the thorough search against scikit-learn's GaussianMixture by BIC.
+"""Measure held-out log densities per row of the default search, against GaussianMixture chosen by BIC.
 
     python bench/density.py --data DIR [--search paper] [--jobs N] [--quick] [--sets SET ...] [--cache FILE]
 
-DIR holds the benchmark sets as .npz files (satellite, vowel, sonar, ionosphere, letter). What is not there is left out
-and said so. Seconds are CPU seconds of the fits alone.
+DIR holds the benchmark sets as .npz files (satellite, vowel, sonar, ionosphere, letter). Missing files are reported
+and skipped. Seconds are CPU seconds of the fits only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FOLDS = 5
 
 
 class Score(NamedTuple):
-    """Sum of held-out log-densities over the rows of a fold, the model that gave it, and CPU seconds."""
+    """Sum of held-out log densities over the rows of a fold, the model, and CPU seconds."""
 
     total: float
     rows: int
@@ -63,7 +63,7 @@ def density(run: Run) -> None:
 
 
 def standardised_fold(data: Path, name: str, fold: int) -> tuple[FloatArray, FloatArray]:
-    """Training and test rows, in units of the training rows' standard deviations."""
+    """Return training and test rows in units of the training rows' standard deviations."""
     X = load(data, name)["X"][: 4000 if name == "letter" else None].astype(np.float64)
     train, test = list(KFold(FOLDS, shuffle=True, random_state=0).split(X))[fold]
     mean, sd = X[train].mean(axis=0), X[train].std(axis=0)
@@ -78,7 +78,7 @@ def our_density(run: Run, unit: tuple[str, int]) -> Score:
 
 
 def peers(run: Run, units: list[tuple[str, int]]) -> list[Score]:
-    """scikit-learn's scores, from the cache where they are there, and into it where they are not."""
+    """Return scikit-learn's scores from the cache, after computing those that are missing."""
     cached = json.loads(run.cache.read_text()) if run.cache and run.cache.exists() else {}
     keys = [f"scikit-learn {sklearn.__version__}, {name}, fold {fold}" for name, fold in units]
     missing = [(key, unit) for key, unit in zip(keys, units, strict=True) if key not in cached]
@@ -90,7 +90,7 @@ def peers(run: Run, units: list[tuple[str, int]]) -> list[Score]:
 
 
 def peer_density(run: Run, unit: tuple[str, int]) -> Score:
-    """GaussianMixture of 1 to 10 components and any of its four types, the one of least BIC."""
+    """Return the best GaussianMixture by BIC, of 1 to 10 components and four types."""
     train, test = standardised_fold(run.data, *unit)
     start = time.process_time()
     models = [

@@ -1,9 +1,9 @@
-"""How long `import amofa` takes: ``python bench/import_time.py [--repeats N] [--most RATIO]``.
+"""Measure the time of `import amofa`: ``python bench/import_time.py [--repeats N] [--most RATIO]``.
 
-New interpreters import numpy and scipy.linalg, or amofa, one after the other in turn, so that whatever else the machine
-does falls on both alike. It prints medians and their ratio, as JSON, by the clock and of the processor time of the main
-thread, which hardly depends on what else is running; it ends with status 1 where the latter ratio is above `--most`.
-Only an installed wheel says how long users wait: an editable install looks for what is to be rebuilt first.
+New interpreters import numpy and scipy.linalg, or amofa, in turn, so that other work of the machine affects both alike.
+It prints medians and their ratio as JSON, of wall-clock time and of the processor time of the main thread, which hardly
+depends on other work. The exit status is 1 if the latter ratio is above `--most`. Only an installed wheel shows how
+long users wait: an editable install first checks what has to be rebuilt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ print(time.perf_counter() - clock, time.thread_time() - processor)
 
 
 def seconds(statement: str, folder: str) -> list[float]:
-    """Of a statement in a new interpreter: by the clock, of the processor."""
+    """Return the wall-clock and processor seconds of a statement in a new interpreter."""
     command = [sys.executable, "-P", "-c", TIMED.format(statement)]
     output = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
     return [float(number) for number in output.split()]
@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=float("inf"), help="largest processor ratio that is right")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        # The first pair finds the files on disk.
+        # The first pair only brings the files into memory.
         pairs = [(seconds(BASE, folder), seconds(OURS, folder)) for _ in range(options.repeats + 1)][1:]
     result = {}
     for i, kind in enumerate(("clock", "processor")):

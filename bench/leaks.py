@@ -1,9 +1,9 @@
-"""What many fits in one process leave behind: ``python bench/leaks.py [--fits 1000] [--first 100]``.
+"""Measure what many fits in one process leave behind: ``python bench/leaks.py [--fits 1000] [--first 100]``.
 
 Fits of all kinds in turn: both searches, with one thread and several, of memory maps, with callbacks that end the
 search or raise, interrupted ones; the models score rows, are saved and read, and become handles for compiled code. It
-prints resident memory, objects that Python's collector knows, threads and open files, after the first fits and after
-all, and ends with status 1 where there are more of any than chance explains.
+prints resident memory, objects of Python's garbage collector, threads and open files, after the first fits and after
+all, and ends with status 1 if any of them has grown by more than chance explains.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ import numpy as np
 
 import amofa
 
-# How much more there may be after all fits than after the first ones. Memory is cut up as it is used; one model for
-# each fit would be several thousand objects.
+# Allowed growth from the first fits to all of them. Memory becomes fragmented; one model for each fit would be several
+# thousand objects.
 MOST = {"memory (kB)": 8192, "objects": 300, "threads": 0, "files": 0}
 Rows = np.ndarray
 
 
 def rows(seed: int) -> Rows:
-    """Three clusters, each time others."""
+    """Draw three clusters, different ones each time."""
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.normal(center, 1, (60, 4)) for center in (0, 6, 12)]).astype(np.float64)
 
 
 class Refused(Exception):  # noqa: N818 - not an error
-    """What a callback raises."""
+    """The error that a callback raises."""
 
 
 def _raise(kind: type[BaseException], at: int) -> Callable[[object], None]:
@@ -115,7 +115,7 @@ KINDS = (thorough, paper, wide, threads, stopped, refused, interrupted, wrong, s
 
 
 def measured() -> dict[str, int]:
-    """What there is now."""
+    """Return the present figures."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return {
@@ -127,7 +127,7 @@ def measured() -> dict[str, int]:
 
 
 def run(n_first: int, n_fits: int) -> tuple[dict[str, int], dict[str, int]]:
-    """What there is after the first fits, and after all."""
+    """Return the figures after the first fits and after all."""
     first: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,10 +1,10 @@
-"""How late a fit with max_time is, and what a checkpoint costs and saves.
+"""Measure how late a fit with max_time is, and what a checkpoint costs and saves.
 
     python bench/max_time.py --data DIR [--sets NAME ...] [--seconds S ...]
 
-DIR holds the benchmark sets as .npz files. Late is a fit by what it takes beyond its time; where it ends before, by
-nothing. The first model is always finished, and so may be later than a short time. With a checkpoint the same fit is
-done in pieces of so many seconds until it has ended, at most thirty of them, and then once more from its file.
+DIR holds the benchmark sets as .npz files. The delay of a fit is the time that it takes beyond its limit, or 0. The
+first model is always finished, so that a short limit is exceeded. With a checkpoint, the same fit is done in pieces of
+the given seconds until it ends, at most thirty of them, and then once more from its file.
 """
 
 from __future__ import annotations

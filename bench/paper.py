@@ -1,13 +1,13 @@
-"""The paper's experiments: two examples of clustering, and classification by one mixture per class.
+"""Repeat the paper's experiments: two examples of clustering, and classification by a mixture for each class.
 
     python bench/paper.py example1|example2|classification|all [--data DIR] [--jobs N] [--quick] [--out DIR] [--plot]
 
 DIR holds the data as .npz files (4ovGauss, ueda_spiral, lvq, optdigits_paper, pendigits, waveform, jpn_phoneme, letter,
-mnist10_train, mnist10_test); sets that are not there are left out, and Example 2 is drawn where the authors' sets are
-not there. The folder of --out gets results.csv, with a line for each method on each set or fold, report.md, with the
-published figures beside the measured ones, and with --plot the figures, for which matplotlib is needed. A run that is
-stopped goes on where it was when it is started again: what has a line in results.csv is not done again. A quick run
-does a few of the same sets and folds. Run it outside the repository root, or with amofa installed in editable mode.
+mnist10_train, mnist10_test). Missing sets are skipped, and Example 2 is drawn if the authors' sets are missing. The
+folder of --out gets results.csv, with a line for each method on each set or fold; report.md, with the published figures
+beside the measured ones; and with --plot the figures, which need matplotlib. A run that was stopped is resumed when it
+is started again: units with a line in results.csv are not repeated. A quick run does a few of the same sets and folds.
+Run it outside the repository root, or with amofa installed in editable mode.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import amofa
 from amofa.metrics import normalized_information_distance
 
 EXPERIMENTS = ("example1", "example2", "classification")
-# What a quick run does.
+# Sets and folds of a quick run.
 QUICK_SETS, QUICK_FOLDS, QUICK_CLASSIFICATION = 3, 2, ("WAV",)
 # Seconds between lines of progress.
 PATIENCE = 2.0
@@ -45,7 +45,7 @@ PATIENCE = 2.0
 
 
 def units(options: argparse.Namespace) -> list[Unit]:
-    """All that the command line asks for."""
+    """Return all units that the command line asks for."""
     return [
         Unit(data, number, method)
         for experiment in options.experiments
@@ -57,7 +57,7 @@ def units(options: argparse.Namespace) -> list[Unit]:
 
 
 def data_of(experiment: str, options: argparse.Namespace) -> list[str]:
-    """The sets of an experiment that are asked for and at hand."""
+    """Return the sets of an experiment that are asked for and available."""
     if experiment == "example2" and not paper_data.is_there(options.data, "example2"):
         return ["example2-drawn"]
     if experiment != "classification":
@@ -66,7 +66,7 @@ def data_of(experiment: str, options: argparse.Namespace) -> list[str]:
 
 
 def asked_sets(options: argparse.Namespace) -> list[str]:
-    """The sets of classification that are asked for, in the paper's order."""
+    """Return the sets of classification that are asked for, in the order of the paper."""
     asked = options.sets or (QUICK_CLASSIFICATION if options.quick else CLASSIFICATION_SETS)
     return [name for name in CLASSIFICATION_SETS if name in asked]
 
@@ -110,7 +110,7 @@ def result(
 
 
 def do(folder: Path, unit: Unit) -> Result:
-    """The result of a unit. Warnings, of EM that has not converged or of constant columns, say nothing new here."""
+    """Return the result of a unit, ignoring warnings about convergence and constant columns."""
     with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1):
         warnings.simplefilter("ignore")
         return (clustered if unit.data in EXAMPLES else classified)(folder, unit)
@@ -120,7 +120,7 @@ def do(folder: Path, unit: Unit) -> Result:
 
 
 def run(todo: Sequence[Unit], work: Callable[[Unit], Result], jobs: int, keep: Callable[[Result], None]) -> int:
-    """Do all units and keep their results; the number of those that failed, which are named and not kept."""
+    """Do all units and keep their results; return the number of failures, which are named and not kept."""
     failed, start, said = 0, time.monotonic(), 0.0
     for i, (unit, finished) in enumerate(outcomes(todo, work, jobs), 1):
         try:
@@ -141,11 +141,11 @@ def run(todo: Sequence[Unit], work: Callable[[Unit], Result], jobs: int, keep: C
 def outcomes(
     todo: Sequence[Unit], work: Callable[[Unit], Result], jobs: int
 ) -> Iterator[tuple[Unit, Callable[[], Result]]]:
-    """Units, each with what gives or raises what came of it, as they are done."""
+    """Yield units as they are done, each with a function that returns or raises its outcome."""
     if jobs == 1:
         yield from ((unit, partial(work, unit)) for unit in todo)
         return
-    # Forked, so that a run of hours goes on with the code that it began with, whatever happens to the checkout.
+    # Forked, so that a run of hours continues with the code that it started with, whatever happens to the checkout.
     pool = ProcessPoolExecutor(jobs, get_context("fork"), initializer=be_single)
     futures: dict[Future[Result], Unit] = {pool.submit(work, unit): unit for unit in todo}
     try:
@@ -203,12 +203,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         failed = run(todo, partial(do, options.data), options.jobs, file.add)
     finally:
-        # Of what there is, where the run is stopped, too.
+        # Report what there is, even if the run is stopped.
         report = options.out / "report.md"
         report.write_text(paper_report.report(file, options.experiments), encoding="utf-8")
         say(f"{report} is written")
     if options.plot:
-        # Here, for matplotlib is needed by this alone.
+        # Imported here: only this needs matplotlib.
         import paper_figures
 
         for path in paper_figures.draw(file, options.experiments, options.data, options.out):

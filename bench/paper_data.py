@@ -17,12 +17,12 @@ Labels = NDArray[np.integer]
 
 EXAMPLE_SETS = 100
 FOLDS = 10
-# True numbers of components. "drawn": where the authors' rows are not at hand.
+# True numbers of components. "drawn": if the authors' rows are not available.
 EXAMPLES = {"example1": 3, "example2": 4, "example2-drawn": 4}
 
 
 class ClassificationSet(NamedTuple):
-    """A set of the paper's table: what it is, its file, and what is to be known of it."""
+    """A set of the paper's table: its name, file and description."""
 
     title: str
     file: str | None
@@ -50,7 +50,7 @@ CLASSIFICATION_SETS = {
 
 
 class Split(NamedTuple):
-    """Rows and classes 0, 1, ... to fit to, and to be judged by."""
+    """Rows and classes 0, 1, ... for training and for testing."""
 
     X: FloatArray
     y: Labels
@@ -59,7 +59,7 @@ class Split(NamedTuple):
 
 
 def example_set(folder: Path, name: str, number: int) -> LabelledSet:
-    """Rows of an example, and the components that they were drawn from.
+    """Return rows of an example, and the components that they were drawn from.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def example_set(folder: Path, name: str, number: int) -> LabelledSet:
 
 
 def fold(folder: Path, name: str, number: int) -> Split:
-    """A fold of a classification set: tenths of the rows in the file's order, the last with the rest; or its own split.
+    """Return a fold of a classification set: tenths of the rows in their order, or the set's own split.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def n_folds(name: str) -> int:
 
 
 def is_there(folder: Path, name: str) -> bool:
-    """Whether the files of a set are in the folder."""
+    """Return whether the files of a set are in the folder."""
     if name == "example2":
         files = ["4ovGauss"]
     elif name in EXAMPLES:

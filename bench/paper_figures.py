@@ -1,4 +1,4 @@
-"""The paper's figures: how a fit goes on, numbers of components found, a sample result, and the spiral."""
+"""Draw the paper's figures: the steps of a fit, numbers of components found, a sample result, and the spiral."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from paper_results import ResultsFile
 import amofa
 import amofa.plot
 
-# To files, wherever there is no screen.
+# Draw to files, also without a screen.
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 
 FloatArray = NDArray[np.float64]
 
-# Standard deviations from the mean that segments are drawn to.
+# Segments extend to this number of standard deviations from the mean.
 DEVIATIONS = 2.0
 COLUMNS = 4
 
 
 def draw(file: ResultsFile, experiments: Iterable[str], data: Path, out: Path) -> Iterator[Path]:
-    """Draw what belongs to the experiments, and give the path of each file that is written.
+    """Draw the figures of the experiments, and yield the path of each file that is written.
 
     Parameters
     ----------
     file : ResultsFile
-        Where the numbers of components are.
+        Has the numbers of components.
     experiments : iterable of {"example1", "example2", "classification"}
     data, out : Path
         Folders of the data and for the figures.
@@ -61,7 +61,7 @@ def saved(figure: Any, path: Path) -> Path:
 
 
 def evolution(X: FloatArray, search: str) -> Any:
-    """Every model that the search went on from, with what it costs; the title of the cheapest is bold."""
+    """Draw every model that the search continued from, with its cost; the title of the cheapest is bold."""
     steps: list[amofa.LiveStep] = []
     amofa.fit(X, search=search, callback=steps.append)
     figure = amofa.plot.snapshots(steps, X)[0].figure
@@ -70,7 +70,7 @@ def evolution(X: FloatArray, search: str) -> Any:
 
 
 def panels(n: int, height: float) -> tuple[Any, list[Any]]:
-    """A figure with n panels of the same axes, in rows of a height in inches, and the panels."""
+    """Make a figure with n panels that share axes, in rows of a height in inches; return both."""
     rows = -(-n // COLUMNS)
     size = 3 * COLUMNS, height * rows
     figure, axes = plt.subplots(
@@ -82,7 +82,7 @@ def panels(n: int, height: float) -> tuple[Any, list[Any]]:
 
 
 def histograms(file: ResultsFile, name: str) -> Any:
-    """How often each number of components was found, for each method."""
+    """Draw how often each number of components was found, for each method."""
     results = file.of(name)
     found = {m: Counter(r.n_components[0] for r in results if r.method == m) for m in CLUSTERING}
     found = {method: counts for method, counts in found.items() if counts}
@@ -99,7 +99,7 @@ def histograms(file: ResultsFile, name: str) -> Any:
 
 
 def sample_result(X: FloatArray, y: NDArray[np.integer]) -> Any:
-    """Rows in the colours of their true components, and the mixture that is found."""
+    """Draw rows in the colours of their true components, and the mixture that was found."""
     model = amofa.fit(X)
     axes = amofa.plot.clusters(model, X, labels=y)
     axes.set_title(f"Example 2: {model.n_components} components, factors {model.n_factors.tolist()}")
@@ -107,7 +107,7 @@ def sample_result(X: FloatArray, y: NDArray[np.integer]) -> Any:
 
 
 def spiral(X: FloatArray) -> Any:
-    """Rows in three columns; of each component a segment along each of its factors."""
+    """Draw rows in three columns, and a segment along each factor of each component."""
     model = amofa.fit(X)
     figure = plt.figure(figsize=(6, 6), layout="constrained")
     axes = figure.add_subplot(projection="3d")

@@ -1,4 +1,4 @@
-"""The methods that the paper's experiments compare, under the names by which results are kept."""
+"""The methods that the paper's experiments compare, by the names under which results are kept."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from amofa.classes import fit_classes
 FloatArray = NDArray[np.float64]
 Labels = NDArray[np.integer]
 
-# Most components of scikit-learn's mixtures, and starts of EM for each number of them.
+# Maximum number of components of scikit-learn's mixtures, and starts of EM for each number.
 MOST_COMPONENTS = 10
 STARTS = 10
-# Most factors of VBMoFA: its time grows with their cube, and its own choice lies below.
+# Maximum number of factors of VBMoFA: its time grows with their cube, and its own choice is below.
 MOST_FACTORS = 10
-# Share of the variances of all classes below which no uniqueness of a class falls.
+# Smallest uniqueness of a class, as a share of the variances in all classes.
 FLOOR = 1e-2
 
 
 class Mixture(Protocol):
-    """What all methods give."""
+    """The interface of all fitted methods."""
 
     def predict(self, X: ArrayLike, /) -> NDArray[np.integer]: ...
 
     def score_samples(self, X: ArrayLike, /) -> FloatArray: ...
 
 
-# From rows, variances (d,) that give their units (those of all classes, for one of several classes; None: their own),
-# and a seed, to a mixture.
+# Makes a mixture from rows, variances (d,) that give their units (those of all classes; None for their own), and a
+# seed.
 Fit = Callable[[FloatArray, FloatArray | None, int], Mixture]
 
 
 class Method(NamedTuple):
-    """A method: its name in tables, what was chosen for it, how it clusters, how it models classes."""
+    """A method: its name in tables, its settings, how it clusters, and how it models classes."""
 
     title: str
     about: str
@@ -64,14 +64,14 @@ def fit_paper(X: FloatArray, variances: FloatArray | None, seed: int) -> Mixture
 
 
 def fit_imofa(X: FloatArray, variances: FloatArray | None, seed: int) -> Mixture:
-    """With 70 percent of the rows for training; the same permutation for all sets of as many rows."""
+    """Fit with 70 percent of the rows for training, with the same permutation for all sets of the same size."""
     order = np.random.default_rng(0).permutation(len(X))
     n = round(0.7 * len(X))
     return imofa(X[order[:n]], validation=X[order[n:]], noise_floor=floor_of(variances))
 
 
 def fit_ulfmm(X: FloatArray, variances: FloatArray | None, seed: int) -> Mixture:
-    """Full covariances where the paper clusters, diagonal ones where it models classes."""
+    """Fit full covariances for clustering and diagonal ones for classes, as in the paper."""
     return ulfmm(X, max_components=20, covariance="full" if variances is None else "diag", random_state=seed)
 
 
@@ -81,7 +81,7 @@ def fit_vbmofa(X: FloatArray, variances: FloatArray | None, seed: int) -> Mixtur
 
 
 class Scaled(NamedTuple):
-    """A mixture of rows in units of given standard deviations."""
+    """A mixture for rows in units of given standard deviations."""
 
     mixture: GaussianMixture | BayesianGaussianMixture
     deviations: FloatArray
@@ -94,7 +94,7 @@ class Scaled(NamedTuple):
 
 
 def scaled(X: FloatArray, variances: FloatArray | None) -> tuple[FloatArray, FloatArray, float]:
-    """Rows in units of standard deviations, these, and what is to be added to variances in them."""
+    """Return rows in units of standard deviations, these, and the ridge for variances in these units."""
     deviations = np.sqrt(X.var(axis=0) if variances is None else variances)
     return X / deviations, deviations, 1e-6 if variances is None else FLOOR
 
@@ -102,7 +102,7 @@ def scaled(X: FloatArray, variances: FloatArray | None) -> tuple[FloatArray, Flo
 def fit_bic(X: FloatArray, variances: FloatArray | None, seed: int) -> Mixture:
     rows, deviations, ridge = scaled(X, variances)
     most = min(MOST_COMPONENTS, len(rows))
-    # By k-means alone, the default, ten starts are hardly better than one.
+    # With k-means only, the default, ten starts are hardly better than one.
     options = {"init_params": "k-means++", "n_init": STARTS, "reg_covar": ridge, "random_state": seed}
     fits = [GaussianMixture(K, **options).fit(rows) for K in range(1, most + 1)]
     return Scaled(min(fits, key=lambda mixture: mixture.bic(rows)), deviations)
@@ -124,7 +124,7 @@ def fit_bayesian(kind: str, X: FloatArray, variances: FloatArray | None, seed: i
 
 
 def one_by_one(fit: Fit, X: FloatArray, y: Labels, seed: int) -> list[Mixture]:
-    """A mixture for each class, in units of the columns' variances in all classes; constant columns get their mean."""
+    """Fit a mixture to each class, in units of the variances in all classes; constant columns get their mean."""
     variances = X.var(axis=0)
     constant = np.ptp(X, axis=0) == 0
     variances[constant] = variances[~constant].mean()
@@ -140,7 +140,7 @@ def single_gaussians(covariance: str, X: FloatArray, y: Labels, seed: int) -> Se
 
 
 def classify(models: Sequence[Mixture], X: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """The class of largest density of every row, classes being equally probable; log densities (C, n) in nats."""
+    """Return the class with the largest density for every row; log densities are (C, n), in nats."""
     densities = np.stack([model.score_samples(X) for model in models])
     return densities.argmax(axis=0), densities
 
@@ -149,7 +149,7 @@ def classify(models: Sequence[Mixture], X: FloatArray) -> tuple[NDArray[np.intp]
 
 
 def n_components(model: Mixture, X: FloatArray) -> int:
-    """Components; of scikit-learn's Bayesian mixtures, which remove none, those that rows belong to."""
+    """Count components; in scikit-learn's Bayesian mixtures, which remove none, those that have rows."""
     if isinstance(model, Scaled):
         bayesian = isinstance(model.mixture, BayesianGaussianMixture)
         return len(np.unique(model.predict(X))) if bayesian else model.mixture.n_components
@@ -161,7 +161,7 @@ def n_factors(model: Mixture) -> list[int]:
 
 
 def both(title: str, fit: Fit, about: str) -> Method:
-    """A method that clusters rows, and models classes one by one."""
+    """Make a method that clusters rows, and models classes one by one."""
     return Method(title, about, lambda X, seed: fit(X, None, seed), partial(one_by_one, fit))
 
 

@@ -1,4 +1,4 @@
-"""A report in Markdown that sets published and measured figures side by side."""
+"""Write a report in Markdown with published and measured figures side by side."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Published(NamedTuple):
 
 
 def published() -> dict[tuple[str, str, str], list[Published]]:
-    """Published figures of (data, method, figure), the paper's first."""
+    """Return the published figures of (data, method, figure), the paper's first."""
     figures: dict[tuple[str, str, str], list[Published]] = {}
     with (Path(__file__).parent / "published.csv").open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
@@ -45,13 +45,13 @@ PUBLISHED = published()
 
 
 def report(file: ResultsFile, experiments: Iterable[str]) -> str:
-    """All that can be said of the results in a file.
+    """Return the report of the results in a file.
 
     Parameters
     ----------
     file : ResultsFile
     experiments : iterable of {"example1", "example2", "classification"}
-        Those that are reported.
+        Experiments to report.
     """
     versions = sorted({result.version for result in file.results.values()})
     parts = [
@@ -75,7 +75,7 @@ def report(file: ResultsFile, experiments: Iterable[str]) -> str:
 
 
 def clustering(data: str, results: Sequence[Result]) -> list[str]:
-    """The section of one example."""
+    """Return the section of one example."""
     distances = scores(results, CLUSTERING)
     n = len({result.number for result in results})
     return [
@@ -110,7 +110,7 @@ def clustering_line(data: str, method: str, results: Sequence[Result]) -> list[s
 
 
 def bracket(data: str, method: str, figure: str) -> str:
-    """Published figures, with a space before; none where there are none."""
+    """Return published figures in brackets, with a space before, or an empty text."""
     there = PUBLISHED.get((data, method, figure), [])
     paper = [f.value for f in there if "arXiv" in f.source]
     program = [f.value for f in there if "arXiv" not in f.source]
@@ -131,7 +131,7 @@ def t_tests(distances: dict[str, Scores]) -> str:
 
 
 def classification(file: ResultsFile) -> list[str]:
-    """The section of the paper's nine sets."""
+    """Return the section of the paper's nine sets."""
     measured = {data: scores(file.of(data), CLASSIFIERS) for data in CLASSIFICATION_SETS}
     measured = {data: of_methods for data, of_methods in measured.items() if of_methods}
     methods = [method for method in CLASSIFIERS if any(method in of_one for of_one in measured.values())]
@@ -171,7 +171,7 @@ def accuracies(measured: dict[str, dict[str, Scores]], methods: Sequence[str]) -
 
 
 def marks_of(of_methods: dict[str, Scores]) -> dict[str, str]:
-    """Marks; none where there is no test, for lack of folds."""
+    """Return the marks, empty if there are too few folds for a test."""
     tested = len(next(iter(of_methods.values()))) > 1
     return marks(of_methods) if tested else dict.fromkeys(of_methods, "")
 
@@ -214,7 +214,7 @@ def sign_tests(measured: dict[str, dict[str, Scores]], methods: Sequence[str]) -
 
 
 def pairs(methods: Sequence[str], cell) -> str:
-    """A table of all pairs, the first of them in the row."""
+    """Return a table of all pairs, with the first one in the row."""
     cells = {(a, b): cell(a, b) for a, b in combinations(in_papers_order(methods), 2)}
     order = in_papers_order(methods)
     rows = [[METHODS[a].title, *(cells.get((a, b), "") for b in order[1:])] for a in order[:-1]]
@@ -222,7 +222,7 @@ def pairs(methods: Sequence[str], cell) -> str:
 
 
 def in_papers_order(methods: Sequence[str]) -> list[str]:
-    """IMoFA-L first, as in the paper's table of records, so that its pairs stand here in the same place."""
+    """Sort with IMoFA-L first, as in the paper's table of records, so that pairs are in the same places."""
     return sorted(methods, key=lambda method: method != "imofa")
 
 

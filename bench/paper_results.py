@@ -1,4 +1,4 @@
-"""Results of units of work in a CSV file that a stopped run can go on from."""
+"""Results of units of work in a CSV file, from which a stopped run can be resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Unit(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of a unit.
+    """The result of a unit.
 
     Attributes
     ----------
@@ -31,15 +31,15 @@ class Result(NamedTuple):
     score : float
         Normalised information distance of an example, accuracy in percent of a classification.
     components : str
-        Components found; of a classification, of each class in turn.
+        Number of components found, for a classification that of each class.
     factors : str
-        Factors of all components in turn; empty for mixtures of Gaussians.
+        Numbers of factors of all components; empty for mixtures of Gaussians.
     log_density : float
-        Mean over the rows; of a classification, of test rows under the model of their own class, nats.
+        Mean over the rows in nats; for a classification, of test rows under the model of their own class.
     seconds : float
         CPU seconds of the fit.
     version : str
-        Of amofa.
+        Version of amofa.
     """
 
     data: str
@@ -66,12 +66,12 @@ class Result(NamedTuple):
 
 
 class ResultsFile:
-    """A CSV file with a line for each unit; a line that a stop has cut off is dropped, and the unit done again.
+    """A CSV file with a line for each unit; an incomplete last line is dropped, and its unit repeated.
 
     Parameters
     ----------
     path : Path
-        Made where it is not there.
+        Created if it does not exist.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class ResultsFile:
     Raises
     ------
     ValueError
-        If the file holds something else.
+        If the file is not a file of results.
     """
 
     def __init__(self, path: Path) -> None:
@@ -105,7 +105,7 @@ class ResultsFile:
         self._keep(result)
 
     def of(self, data: str) -> list[Result]:
-        """All results on a set, by number."""
+        """Return all results on a set, by number."""
         return sorted((r for r in self.results.values() if r.data == data), key=lambda r: r.number)
 
     def _keep(self, result: Result) -> None:
@@ -126,7 +126,7 @@ def parsed(line: list[str]) -> Result:
 
 
 def scores(results: Iterable[Result], methods: Iterable[str]) -> dict[str, NDArray[np.float64]]:
-    """Of each method that has any, its scores; where there are several, on the units that all of these have."""
+    """Return the scores of each method that has any, on the units that all these methods have."""
     by_method: dict[str, dict[int, float]] = {method: {} for method in methods}
     for result in results:
         if result.method in by_method:

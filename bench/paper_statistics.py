@@ -14,9 +14,9 @@ LEVEL, STRONG_LEVEL = 0.05, 0.01
 
 
 def paired_t(a: Scores, b: Scores, alternative: str = "two-sided") -> float:
-    """p-value of Student's paired test that the mean of a - b is 0; "greater": against a being larger.
+    """Return the p-value of Student's paired test that the mean of a - b is 0; "greater": against a being larger.
 
-    Differences that are all the same leave no doubt: the value is 0 or 1. NaN where there are fewer than two.
+    If all differences are the same, the value is 0 or 1. NaN for fewer than two.
     """
     difference = np.asarray(a) - np.asarray(b)
     if len(difference) < 2:
@@ -28,12 +28,12 @@ def paired_t(a: Scores, b: Scores, alternative: str = "two-sided") -> float:
 
 
 def is_better(a: Scores, b: Scores, level: float = LEVEL) -> bool:
-    """Whether a is significantly larger than b, by the one-tailed paired test."""
+    """Return whether a is significantly larger than b, by the one-tailed paired test."""
     return paired_t(a, b, "greater") < level
 
 
 def marks(scores: Mapping[str, Scores]) -> dict[str, str]:
-    """The paper's marks of the methods that are best on a set.
+    """Return the paper's marks of the best methods on a set.
 
     Parameters
     ----------
@@ -43,9 +43,8 @@ def marks(scores: Mapping[str, Scores]) -> dict[str, str]:
     Returns
     -------
     dict
-        "best" for those that no method is significantly better than among the leader and its equals, that is for the
-        method of largest mean and all that it is not significantly better than; "best*" and "best**" for a leader that
-        is alone, at levels 0.05 and 0.01 of the test against the runner-up; "" for all others.
+        "best" for the method with the largest mean and all that it is not significantly better than; "best*" and
+        "best**" if it is alone, at levels 0.05 and 0.01 of the test against the second; "" for all others.
     """
     ranked = sorted(scores, key=lambda name: -scores[name].mean())
     leader, *others = ranked
@@ -59,7 +58,7 @@ def marks(scores: Mapping[str, Scores]) -> dict[str, str]:
 
 
 class Record(NamedTuple):
-    """On so many sets a method is significantly better than another, neither is, the other one is."""
+    """Numbers of sets on which a method is significantly better than another, neither is, or the other one is."""
 
     wins: int
     ties: int
@@ -70,12 +69,12 @@ class Record(NamedTuple):
 
 
 def record(a: Mapping[str, Scores], b: Mapping[str, Scores]) -> Record:
-    """Wins, ties and losses of a against b over the sets that both have, at level 0.05.
+    """Count wins, ties and losses of a against b over the sets that both have, at level 0.05.
 
     Parameters
     ----------
     a, b : mapping of str to (n,) float64
-        From each set to the accuracies of a method on its folds.
+        Accuracies of a method on the folds of each set.
     """
     sets = a.keys() & b.keys()
     wins = sum(is_better(a[name], b[name]) for name in sets)
@@ -84,7 +83,7 @@ def record(a: Mapping[str, Scores], b: Mapping[str, Scores]) -> Record:
 
 
 class SignTest(NamedTuple):
-    """Numbers of pairs in which the first or the second is larger, and the two-sided p-value; equal ones are out."""
+    """Numbers of pairs in which the first or the second is larger, and the two-sided p-value; ties are left out."""
 
     larger: int
     smaller: int
@@ -92,6 +91,6 @@ class SignTest(NamedTuple):
 
 
 def sign_test(a: Scores, b: Scores) -> SignTest:
-    """The sign test that a and b are equally often larger."""
+    """Run the sign test that a and b are equally often larger."""
     larger, smaller = int(np.sum(a > b)), int(np.sum(a < b))
     return SignTest(larger, smaller, binomtest(larger, larger + smaller).pvalue if larger + smaller else 1.0)

@@ -1,4 +1,4 @@
-"""What the benchmark scripts of the thorough search share: options of a run, processes, words for figures."""
+"""Shared parts of the benchmark scripts of the default search: options of a run, processes, texts."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class Run:
         return {"search": self.search} if self.noise is None else {"search": self.search, "noise": self.noise}
 
     def fit(self, X: ArrayLike, **more: Any) -> tuple[Model, float]:
-        """The model, and the CPU seconds that it took."""
+        """Fit a model; return it and the CPU seconds that it took."""
         start = time.process_time()
         model = amofa.fit(X, **self.options, **more)
         return model, time.process_time() - start
 
     def map(self, function: Callable[[Unit], Result], units: Iterable[Unit]) -> Iterator[Result]:
-        """Results in the order of the units, each as soon as it and those before it are there."""
+        """Yield results in the order of the units, each as soon as it and those before it are available."""
         if self.jobs == 1:
             yield from map(function, units)
             return
-        # Forked, so that a run of hours goes on with the code that it began with, whatever happens to the checkout.
+        # Forked, so that a run of hours continues with the code that it started with, whatever happens to the checkout.
         with ProcessPoolExecutor(self.jobs, get_context("fork"), initializer=be_single) as pool:
             yield from pool.map(function, units)
 
     def chosen(self, names: Iterable[str], quick: Iterable[str]) -> list[str]:
-        """Those of `names` that were asked for; of `quick` where a quick run asks for none."""
+        """Return the names that were asked for, by default those of `quick` in a quick run, and all otherwise."""
         wanted = self.sets or (quick if self.quick else names)
         return [name for name in names if name in wanted]
 
@@ -79,7 +79,7 @@ def verdict(met: bool) -> str:
 
 
 def shape(n_factors: Sequence[int]) -> str:
-    """K, and the factors of each component, or of many how often each number comes."""
+    """Describe K and the factors of each component, or for many components how often each number occurs."""
     factors = list(map(str, n_factors))
     if len(factors) > 10:
         factors = [f"{count} x {p}" for p, count in sorted(Counter(n_factors).items())]
@@ -87,14 +87,14 @@ def shape(n_factors: Sequence[int]) -> str:
 
 
 def timed(function: Callable[[Unit], Result], unit: Unit) -> tuple[Result, float]:
-    """The result, and the CPU seconds that it took."""
+    """Return the result of a function and the CPU seconds that it took."""
     start = time.process_time()
     result = function(unit)
     return result, time.process_time() - start
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those of every script."""
+    """Add the arguments that every script has."""
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the benchmark sets")
     parser.add_argument("--quick", action="store_true", help="fewer sets: about a minute for each section")
     parser.add_argument("--each", action="store_true", help="a line for every set, not only for those that miss")
@@ -105,16 +105,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def checked(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> argparse.Namespace:
-    """The arguments, where they go together."""
+    """Return the arguments after checking that they are consistent."""
     if arguments.search == "paper" and arguments.noise is not None:
         parser.error("the paper's search takes no --noise")
     return arguments
 
 
 def run_sections(run: Run, sections: Mapping[str, Callable[[Run], None]]) -> None:
-    """Run them one after the other, on one BLAS thread, and print what each is and takes."""
+    """Run sections one after the other, on one BLAS thread, and print title and time of each."""
     warnings.simplefilter("ignore")
-    # No line twice: a forked process would print what waits in the buffer again.
+    # Flush: a forked process would print the content of the buffer again.
     sys.stdout.reconfigure(line_buffering=True)
     print(f"amofa {amofa.__version__}, numpy {np.__version__}, scikit-learn {sklearn.__version__}")
     print(f"options of the fits: {run.options}")

@@ -1,11 +1,11 @@
-"""The figures of the thorough search against its bars: clustering, classification, density, stability and time.
+"""Measure the default search against target values: clustering, classification, density, stability, time.
 
     python bench/thorough.py --data DIR [--search paper] [--jobs N] [--quick] [SECTION ...]
 
 DIR holds the benchmark sets as .npz files (4ovGauss, jpn_phoneme, lvq, letter, pendigits, optdigits_paper, waveform,
-mnist10_train, mnist10_test, satellite, vowel, sonar, ionosphere, diabetes, coffee). What is not there is left out and
-said so. Sets that miss get a line of their own, with --each all do. Seconds are CPU seconds of the fits alone. Run it
-outside the repository root, or with amofa installed in editable mode.
+mnist10_train, mnist10_test, satellite, vowel, sonar, ionosphere, diabetes, coffee). Missing files are reported and
+skipped. Sets that miss their target get a line each; with --each, all do. Seconds are CPU seconds of the fits only. Run
+it outside the repository root, or with amofa installed in editable mode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Labels = NDArray[np.integer]
 
 
 class Drawn(NamedTuple):
-    """Rows of a known mixture, the components they came from, and the best guess at those: by the true parameters."""
+    """Rows of a known mixture, their components, and the best guess at those by the true parameters."""
 
     X: FloatArray
     y: Labels
@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a fit to drawn rows gave; `limit` is the NID of the true parameters' labels."""
+    """The result of a fit to drawn rows; `limit` is the NID of the labels by the true parameters."""
 
     n_components: int
     n_factors: list[int]
@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
 
 def gaussians(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> Model:
-    """Gaussians as factor analysers: what exceeds half of the smallest variance in any direction is factors'."""
+    """Return Gaussians as factor analysers: variance above half of the smallest one belongs to factors."""
     loadings, noise = [], []
     for covariance in np.asarray(covariances, dtype=np.float64):
         variances, directions = np.linalg.eigh(covariance)
@@ -78,7 +78,7 @@ def with_best(truth: Model, X: FloatArray, y: Labels) -> Drawn:
 
 
 def factor_analysers(seed: int, n: int, d: int, K: int, p: int, s: float) -> Drawn:
-    """n rows of K equally probable analysers: means N(0, s^2), loadings N(0, 1), uniquenesses uniform in 0.2..1."""
+    """Draw n rows of K equally probable analysers: means N(0, s^2), loadings N(0, 1), uniquenesses in 0.2..1."""
     rng = np.random.default_rng(seed)
     means, loadings = s * rng.standard_normal((K, d)), rng.standard_normal((K, d, p))
     uniquenesses = rng.uniform(0.2, 1, (K, d))
@@ -91,7 +91,7 @@ def factor_analysers(seed: int, n: int, d: int, K: int, p: int, s: float) -> Dra
 
 
 def two_spheres(d: int, s: float) -> Drawn:
-    """400 rows of unit variance about 0, 400 about (s, ..., s)."""
+    """Draw 400 rows of unit variance about 0, and 400 about (s, ..., s)."""
     y = np.repeat([0, 1], 400)
     X = s * y[:, None] + np.random.default_rng(0).standard_normal((800, d))
     return Drawn(X, y, (X.mean(axis=1) > s / 2).astype(int))
@@ -103,7 +103,7 @@ def white(seed: int, n: int, d: int) -> Drawn:
 
 
 def strips(seed: int, *, uniform: bool, rotated: bool) -> Drawn:
-    """Three strips of 300 rows, 1.5 apart, sd 0.25 across; along: uniform over a length of 30, or normal of sd 30."""
+    """Draw three strips of 300 rows, 1.5 apart, sd 0.25 across; along, uniform over 30 or normal with sd 30."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(3), 300)
     along = rng.uniform(-15, 15, 900) if uniform else 30 * rng.standard_normal(900)
@@ -131,7 +131,7 @@ def cluster(run: Run, drawn: Drawn) -> Found:
 
 
 def clusterings(run: Run, sets: Iterable[Drawn], right: Callable[[Found], bool]) -> list[Found]:
-    """Fits of all sets; those that are not right are printed."""
+    """Fit all sets, and print those that are not right."""
     found = []
     for i, f in enumerate(run.map(partial(cluster, run), sets)):
         if run.each or not right(f):
@@ -145,7 +145,7 @@ def clusterings(run: Run, sets: Iterable[Drawn], right: Callable[[Found], bool])
 
 
 def print_examples(run: Run, name: str, sets: Iterable[Drawn], K: int, least: float, most: float) -> None:
-    """Bars: K right in `least` percent, mean NID at most `most`."""
+    """Print the results; targets: K right in `least` percent, mean NID at most `most`."""
     found = clusterings(run, sets, lambda f: f.n_components == K)
     right = sum(f.n_components == K for f in found)
     distance, limit = np.mean([f.distance for f in found]), np.mean([f.limit for f in found])
@@ -248,7 +248,7 @@ def noise(run: Run) -> None:
 
 
 def print_right(run: Run, name: str, sets: list[Drawn], wanted: int | list[int]) -> None:
-    """`wanted`: the number of components, or the factors of all."""
+    """Print whether results are right; `wanted` is the number of components, or the factors of all."""
 
     def is_right(f: Found) -> bool:
         return wanted == (f.n_components if isinstance(wanted, int) else f.n_factors)
@@ -274,7 +274,7 @@ CLUSTERS = {
     "vowel": (0.159, 0.130, 0.140),
     "satellite": (0.467, 0.462, np.nan),
 }
-# In scikit-learn; the diabetes there is another set.
+# Sets of scikit-learn, whose diabetes is another set.
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 LEAST = {"iris": 0.90, "coffee": 0.90, "diabetes": 0.66, "wine": 0.84, "digits": 0.50}
 
@@ -345,7 +345,7 @@ def tolerance(run: Run) -> None:
 
 
 def looser_and_tighter(run: Run, X: FloatArray) -> tuple[tuple[bool, bool, bool], str, float]:
-    """Whether K, factors and labels are the same. Components may come in another order, where weights are close."""
+    """Compare K, factors and labels. Components with close weights may be in another order."""
     (loose, a), (tight, b) = run.fit(X, tol=run.tol), run.fit(X, tol=run.tol / 10)
     distance = normalized_information_distance(loose.predict(X), tight.predict(X))
     factors = [sorted(model.n_factors.tolist()) for model in (loose, tight)]
@@ -372,7 +372,7 @@ def speed(run: Run) -> None:
 
 
 def print_ratio(run: Run, name: str, tables: list[FloatArray], bar: float) -> None:
-    """Sum over the tables of the median times, ours over the paper's."""
+    """Print the ratio of the sums of median times over the tables, to those of the paper's search."""
     medians = np.array([median_seconds(run, X) for X in tables])
     ours, paper = medians.sum(axis=0)
     ratios = medians[:, 0] / medians[:, 1]
