@@ -23,7 +23,7 @@ import amofa
     ],
 )
 def test_tables_that_are_refused(X, error, message):
-    """Of each kind one; all are in data/test_row_chunks.py."""
+    """Of each kind one; all are in data/test_checks.py."""
     with pytest.raises(error, match=message):
         amofa.fit(X)
 
