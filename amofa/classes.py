@@ -47,7 +47,7 @@ Mask = NDArray[np.bool_]
 Split = tuple[ArrayLike, ArrayLike]
 
 
-class Table(NamedTuple):
+class ClassRows(NamedTuple):
     """The rows of a class, their weights, and the smallest uniqueness of each column."""
 
     X: NDArray[Any]
@@ -55,7 +55,7 @@ class Table(NamedTuple):
     floor: FloatArray
 
 
-Apply = Callable[[Callable[[Table], ClassFit], Iterable[Table]], Iterable[ClassFit]]
+Apply = Callable[[Callable[[ClassRows], ClassFit], Iterable[ClassRows]], Iterable[ClassFit]]
 
 
 @dataclass(frozen=True)
@@ -259,12 +259,12 @@ class _Rows:
         table, weights = merge_repeats(self.X, self.weights)
         return Coordinates.of(Samples(table, weights=weights))
 
-    def tables(self, noise_floor: float | FloatArray) -> Iterator[Table]:
+    def tables(self, noise_floor: float | FloatArray) -> Iterator[ClassRows]:
         """Return the rows of each class."""
         floor = floor_variances(noise_floor, None, self.coordinates())
         for c in range(self.n_classes):
             rows = self.y == c
-            yield Table(self.X[rows], None if self.weights is None else self.weights[rows], floor)
+            yield ClassRows(self.X[rows], None if self.weights is None else self.weights[rows], floor)
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
         """Yield the rows to train with and to hold out; nothing if none can be held out."""
@@ -317,14 +317,14 @@ def distinct_rows(X: NDArray[Any]) -> Labels:
 # ---- models of classes -----------------------------------------------------------------------------------------------
 
 
-def fit_class(table: Table, options: FitOptions) -> ClassFit:
+def fit_class(rows: ClassRows, options: FitOptions) -> ClassFit:
     """Fit one factor analyser and a mixture of them to the rows of a class."""
 
     def found(options: FitOptions) -> MixtureOfFactorAnalyzers:
         # `fit_classes` gives the warnings that the caller can act upon.
-        return fit_checked(table.X, table.weights, options, None, warns=False)
+        return fit_checked(rows.X, rows.weights, options, None, warns=False)
 
-    options = replace(options, noise_floor=table.floor)
+    options = replace(options, noise_floor=rows.floor)
     mixture = found(options)
     # A sequence gives the numbers of factors for the components of the mixture.
     given: Any = options.n_factors

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from amofa import io
-from amofa._data.npz import arrays_to_bytes
+from amofa._data.npz import write_arrays
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 NOT_A_MODEL = r"m\.npz is not a model file of amofa, or is damaged \({}\)"
@@ -273,4 +273,5 @@ def test_ctrl_c_while_an_archive_is_written_is_ctrl_c(monkeypatch, path):
 
     monkeypatch.setattr(np.lib.format, "write_array", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        arrays_to_bytes({"a": np.ones(3)})
+        write_arrays(path, {"a": np.ones(3)})
+    assert not path.exists()

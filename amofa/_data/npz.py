@@ -10,7 +10,7 @@ import shutil
 import uuid
 import zipfile
 from collections.abc import Mapping
-from io import BufferedIOBase, BytesIO
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,13 +62,6 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def arrays_to_bytes(arrays: Mapping[str, Any]) -> bytes:
-    """Return the content of the file that `write_arrays` writes."""
-    content = BytesIO()
-    _savez(content, arrays)
-    return content.getvalue()
 
 
 def _savez(file: BufferedIOBase, arrays: Mapping[str, Any]) -> None:

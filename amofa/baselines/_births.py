@@ -41,8 +41,8 @@ _NOISE_SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of the search.
+class BirthSettings:
+    """BirthSettings of the search.
 
     Attributes
     ----------
@@ -158,14 +158,14 @@ def _replaced(values: FloatArray, k: int, two: FloatArray) -> FloatArray:
 # ---- one fit ---------------------------------------------------------------------------------------------------------
 
 
-def first_posterior(moments: Moments, settings: Settings) -> Posterior:
+def first_posterior(moments: Moments, settings: BirthSettings) -> Posterior:
     """Return the first posterior, in standardised columns: noise as large as the variances, or less if better."""
     d = moments.means.shape[1]
     return restarted(moments, np.ones((1, d)), np.zeros(d), np.ones(d), settings)
 
 
 def restarted(
-    moments: Moments, noise: FloatArray, center: FloatArray, spread: FloatArray, settings: Settings
+    moments: Moments, noise: FloatArray, center: FloatArray, spread: FloatArray, settings: BirthSettings
 ) -> Posterior:
     """Return a posterior with all columns on, from the fraction of the noise that gives the highest bound."""
     best, best_bound = None, -np.inf
@@ -182,7 +182,7 @@ def restarted(
 
 
 def converge(
-    rows: Rows, posterior: Posterior, settings: Settings, *, target: float = -np.inf, max_iter: int | None = None
+    rows: Rows, posterior: Posterior, settings: BirthSettings, *, target: float = -np.inf, max_iter: int | None = None
 ) -> VariationalFit:
     """Sweep until the bound stops rising and no column can be switched off.
 
@@ -241,12 +241,14 @@ class BirthSearch:
     ----------
     samples : Samples
         In standardised columns.
-    settings : Settings
+    settings : BirthSettings
     rng : numpy.random.Generator or numpy.random.RandomState
         Draws the directions of births.
     """
 
-    def __init__(self, samples: Samples, settings: Settings, rng: np.random.Generator | np.random.RandomState) -> None:
+    def __init__(
+        self, samples: Samples, settings: BirthSettings, rng: np.random.Generator | np.random.RandomState
+    ) -> None:
         self.rows, self.settings, self.rng = Rows(samples), settings, rng
         self.trials: list[Trial] = []
 

@@ -20,7 +20,7 @@ from amofa._model.finalize import make_step
 from amofa._noise import Noise
 from amofa._parameters import Component, Evaluator, Parameters, Statistics
 from amofa._search.constraints import REFINEMENT
-from amofa.baselines._births import BirthSearch, Settings, VariationalFit
+from amofa.baselines._births import BirthSearch, BirthSettings, VariationalFit
 from amofa.baselines._task import BaselineTask
 from amofa.baselines._variational import Posterior
 from amofa.criterion import n_parameters
@@ -127,7 +127,7 @@ def vbmofa(
         task = BaselineTask.of(table, weights, floor)
         samples, found, history = task.samples, Outcome.of_no_columns(), list[Step]()
         if samples.n_features:
-            settings = Settings(
+            settings = BirthSettings(
                 task.standardized_floor,
                 min(most, samples.n_features),
                 max_components,

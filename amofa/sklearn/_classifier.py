@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from amofa._data.checks import check_weights
 from amofa._typing import FloatArray
-from amofa.classes import NOISE_FLOOR, PARTS, Table, fit_classes
+from amofa.classes import NOISE_FLOOR, PARTS, ClassRows, fit_classes
 from amofa.pooling import ClassFit
 from amofa.sklearn._base import FLOATS, checked_rows, names_of_columns, total_iterations
 
@@ -187,7 +187,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = sum(total_iterations(fit.mixture) for fit in found.fits)
         return self
 
-    def _apply(self, fit_one: Any, tables: Iterable[Table]) -> list[ClassFit]:
+    def _apply(self, fit_one: Any, tables: Iterable[ClassRows]) -> list[ClassFit]:
         fits: list[ClassFit] = Parallel(n_jobs=self.n_jobs)(delayed(fit_one)(table) for table in tables)
         return fits
 

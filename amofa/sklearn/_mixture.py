@@ -11,6 +11,7 @@ from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from amofa._data.checks import RandomState
+from amofa._data.row_chunks import Samples
 from amofa._typing import FloatArray
 from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_columns
 
@@ -136,7 +137,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         """
         # NaN is looked for afterwards, by a check whose error says what to do.
         rows = validate_data(self, X, dtype=FLOATS, ensure_all_finite=False)
-        self.labels_ = self._fit_rows(rows, sample_weight, names_of_columns(self)).predict(rows)
+        model = self._fit_rows(rows, sample_weight, names_of_columns(self))
+        self.labels_ = Samples(rows).labels(model._parameters)
         return self
 
     # -- density --

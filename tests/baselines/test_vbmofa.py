@@ -18,7 +18,7 @@ from amofa.baselines import _variational as variational
 
 
 def settings(d, *, max_factors=3, shares_noise=True, n_tries=2):
-    return _births.Settings(np.full(d, 1e-4), max_factors, None, n_tries, 1e-6, 300, shares_noise)
+    return _births.BirthSettings(np.full(d, 1e-4), max_factors, None, n_tries, 1e-6, 300, shares_noise)
 
 
 def moments_of(X, R):

@@ -6,14 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conditional_helpers import (
-    NAN,
-    dense_conditional,
-    dense_moments,
-    model_of,
-    shapes,
-    with_gaps,
-)
+from conditional_helpers import NAN, dense_conditional, dense_moments, model_of, shapes, with_gaps
 from reference import covariance, eliminate, exact_log_joint, random_mixture, random_rows
 
 from amofa._model.conditional import conditional_moments

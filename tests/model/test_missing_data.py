@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conditional_helpers import (
-    NAN,
-    with_gaps,
-)
+from conditional_helpers import NAN, with_gaps
 from reference import random_mixture
 
 from amofa._model import missing_data
