@@ -37,8 +37,6 @@ _KINDS = {
     "evolution": _Kind(plot.evolution, False),
     "message-length": _Kind(plot.message_length, False),
 }
-# Options that the functions of amofa.plot call otherwise.
-_NAMES = {"axes": "columns"}
 
 
 def _plot(arguments: argparse.Namespace) -> None:
@@ -51,13 +49,15 @@ def _plot(arguments: argparse.Namespace) -> None:
     kind = _KINDS[name]
     _check_use(arguments, name, kind)
     table = None if arguments.file is None else read_for(model, arguments, labels=arguments.labels)
-    options = {_NAMES.get(o, o): value for o in kind.options if (value := _option(arguments, o, table)) is not None}
+    options: dict[str, Any] = {option: getattr(arguments, option) for option in kind.options}
+    options |= {"columns": options.pop("axes", None), "labels": _labels(table)}
+    given = {option: value for option, value in options.items() if value is not None}
     # No windows, even where there is a screen.
     plot.use_files()
     if kind.has_rows is not False and table is not None:
-        ax = kind.draw(model, table.values, **options)
+        ax = kind.draw(model, table.values, **given)
     else:
-        ax = kind.draw(model, **options)
+        ax = kind.draw(model, **given)
     ax.figure.savefig(arguments.output, dpi=_RESOLUTION)
 
 
@@ -81,23 +81,13 @@ def _check_use(arguments: argparse.Namespace, name: str, kind: _Kind) -> None:
         raise ValueError("--labels needs rows; add FILE")
 
 
-def _option(arguments: argparse.Namespace, option: str, table: Table | None) -> Any:
-    if option == "labels":
-        return None if table is None or table.labels is None else _with_gaps(table.labels)
-    if option == "axes" and arguments.axes is not None:
-        return [_column(text) for text in arguments.axes]
-    if option == "column" and arguments.column is not None:
-        return _column(arguments.column)
-    return getattr(arguments, option)
-
-
-def _with_gaps(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels with None where the text is empty."""
-    if labels.dtype.kind != "U":
-        return labels
-    with_gaps = labels.astype(object)
-    with_gaps[labels == ""] = None
-    return with_gaps
+def _labels(table: Table | None) -> NDArray[Any] | None:
+    """Return the labels of the rows, with None where a text is empty."""
+    if table is None or table.labels is None or table.labels.dtype.kind != "U":
+        return None if table is None else table.labels
+    labels = table.labels.astype(object)
+    labels[table.labels == ""] = None
+    return labels
 
 
 def _column(text: str) -> int | str:
@@ -114,11 +104,11 @@ def _add_plot(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--axes",
-        type=column_list,
+        type=lambda text: [_column(column) for column in column_list(text)],
         metavar="X,Y",
         help="two columns for clusters (default: the most telling plane)",
     )
-    parser.add_argument("--column", metavar="X", help="column for density (default: the first)")
+    parser.add_argument("--column", type=_column, metavar="X", help="column for density (default: the first)")
     parser.add_argument("--component", type=int, metavar="K", help="component for scores or loadings")
     parser.add_argument("--labels", metavar="COLUMN", help="column of FILE by which rows are coloured")
 
