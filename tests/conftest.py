@@ -10,6 +10,8 @@ import pytest
 import reference
 from hypothesis import settings
 
+import amofa
+
 # A shell's jobs in the background, and what they start, ignore Ctrl-C from the beginning; tests send it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,6 +53,18 @@ def random_mixture():
 def random_rows():
     """The function random_rows(rng, parameters, n): rows (n, d) drawn from a mixture."""
     return reference.random_rows
+
+
+@pytest.fixture
+def make_model(rng, random_mixture):
+    """The function make_model(K, d, p): a random model, through the public constructor."""
+
+    def made(K, d, p):
+        parameters = random_mixture(rng, K, d, p)
+        loadings = [parameters.component_loadings(k).T for k in range(K)]
+        return amofa.MixtureOfFactorAnalyzers(parameters.weights, parameters.means, loadings, parameters.uniquenesses)
+
+    return made
 
 
 @pytest.fixture(params=["thorough", "paper"])
