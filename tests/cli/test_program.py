@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from cli_helpers import process, strict_json, write
 
 import amofa
 from amofa import cli
+from amofa._search.options import FitOptions
 
 COMMANDS = ("demo", "fit", "describe", "sample", "predict", "score", "impute", "classify", "plot")
 
@@ -43,7 +45,8 @@ def test_help_tells_defaults_of_fit(capsys):
         cli.main(["fit", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "nats per row (default: 1e-05)" in text
-    assert "--n-components K" in text
+    for option in fields(FitOptions):
+        assert (f" --{option.name.replace('_', '-')} " in text) == (option.metadata["kind"] is not None)
 
 
 def test_version(capsys):
