@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from amofa._kernels._analyser import Solver
-from amofa._kernels._exact import best_isotropic_variance
+from amofa._kernels._noise import maximize_isotropic, prior_cost
 from amofa._noise import Noise
 from amofa._typing import FloatArray
 from amofa.criterion import Pricing
@@ -43,8 +43,7 @@ class Prior:
 
     def cost(self, uniquenesses: FloatArray, noise: Noise = Noise.COMPONENT) -> float:
         """Return minus the log of the prior density of (K, d) uniquenesses over its largest value, nats; at least 0."""
-        scale = self.scale.mean() if noise.is_isotropic else self.scale
-        return self.count * float(_log_cosh(np.log(noise.distinct(np.atleast_2d(uniquenesses)) / scale) / 2).sum())
+        return prior_cost(uniquenesses, noise.code, self.count, self.scale)
 
 
 @dataclass(frozen=True)
@@ -259,33 +258,15 @@ class FactorChoice:
 
     def _isotropic(self, count: float, spread: Spread, numbers: range) -> Analyser:
         """Return the best analyser with one of these numbers of factors (Tipping & Bishop 1999)."""
-        d = len(spread.variances)
         values, vectors = padded_axes(spread, numbers[-1])
-        total = float(spread.variances.sum())
+        floor, prior_count, scale = self.prior.floor, self.prior.count, self.prior.scale
         candidates = []
         for q in numbers:
-            variance = self._isotropic_variance(count, values, total, min(q, d - 1))
+            variance, cost, log_determinant = maximize_isotropic(values, q, count, floor, prior_count, scale)
             loadings = np.sqrt(np.maximum(values[:q, None] - variance, 0.0)) * vectors[:q]
-            uniquenesses = np.full(d, variance)
-            cost = count / 2 * (d * np.log(variance) + total / variance) + self.prior.cost(
-                uniquenesses[None], self.noise
-            )
-            cost -= float(self._gains(count, values[:q] / variance).sum())
-            log_determinant = d * np.log(variance) + float(_log_excess(values[:q] / variance).sum())
-            price = self.pricing.component(count, q, log_determinant)
-            candidates.append(Analyser(loadings, uniquenesses, cost + price))
+            cost += self.pricing.component(count, q, log_determinant)
+            candidates.append(Analyser(loadings, np.full(len(floor), variance), cost))
         return min(candidates, key=lambda a: a.cost)
-
-    def _isotropic_variance(self, count: float, values: FloatArray, total: float, n_factors: int) -> float:
-        """Return the best variance of the noise; factors below it, because the prior raises it, count as noise, too."""
-        d, floor, scale = len(self.prior.scale), float(self.prior.floor.max()), float(self.prior.scale.mean())
-        while True:
-            rest = max(total - float(values[:n_factors].sum()), 0.0)
-            rows = count * (d - n_factors)
-            variance = best_isotropic_variance(rows, count * rest, self.prior.count, scale, floor)
-            if n_factors == 0 or values[n_factors - 1] >= variance:
-                return variance
-            n_factors -= 1
 
     def _numbers(self, count: float, spread: Spread) -> range:
         if self.n_factors is not None:
@@ -319,9 +300,3 @@ def padded_axes(spread: Spread, n_factors: int) -> tuple[FloatArray, FloatArray]
     if missing <= 0:
         return values, vectors
     return np.append(values, np.zeros(missing)), np.vstack([vectors, np.zeros((missing, vectors.shape[1]))])
-
-
-def _log_cosh(x: FloatArray) -> FloatArray:
-    size = np.abs(x)
-    result: FloatArray = size + np.log1p(np.exp(-2 * size)) - np.log(2.0)
-    return result

@@ -1,8 +1,9 @@
-"""Priors, one variance for all columns, the choice of the number of factors, and second moments as matrices."""
+"""The choice of the number of factors, and second moments as matrices."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,71 +16,15 @@ from solver_helpers import (
 
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
 from amofa._kernels._analyser import Solver
-from amofa._kernels._exact import best_isotropic_variance
 from amofa._noise import Noise
 from amofa.criterion import CRITERIA, Counted, Evidence
-
-# ---- Prior -----------------------------------------------------------------------------------------------------------
-
-
-def test_prior_cost(rng):
-    prior = Prior(np.full(3, 1e-4), np.array([0.5, 1.0, 4.0]), 4.0)
-    assert prior.cost(prior.scale) == pytest.approx(0, abs=1e-15)
-    psi = rng.uniform(0.1, 3, (2, 3))
-    expected = 4 * np.log(np.cosh(np.log(psi / prior.scale) / 2)).sum()
-    assert prior.cost(psi) == pytest.approx(expected, rel=1e-13)
-    assert prior.cost(psi) > 0
-    assert prior.cost(prior.scale**2 / psi) == pytest.approx(prior.cost(psi), rel=1e-13)
-    units = np.array([1e-8, 3.0, 1e6])
-    assert Prior(prior.floor, prior.scale * units, 4.0).cost(psi * units) == pytest.approx(prior.cost(psi), rel=1e-13)
-    assert Prior(prior.floor, prior.scale, 0.0).cost(psi) == 0
-
-
-def test_prior_cost_of_far_values_is_finite():
-    prior = Prior(np.full(1, 1e-300), np.ones(1), 2.0)
-    assert prior.cost(np.array([1e-300])) == pytest.approx(2 * (150 * math.log(10) - math.log(2)), rel=1e-13)
-
-
-def test_isotropic_prior_cost():
-    prior = Prior(np.full(2, 1e-4), np.array([0.5, 1.5]), 3.0)
-    assert prior.cost(np.array([[1.0]]), Noise.ISOTROPIC) == pytest.approx(0, abs=1e-15)
-    assert prior.cost(np.array([[0.2]]), Noise.ISOTROPIC) == pytest.approx(
-        3 * math.log(math.cosh(math.log(0.2) / 2)), rel=1e-13
-    )
-
-
-# ---- one variance ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("floor", [1e-6, 0.3])
-@pytest.mark.parametrize("prior_count", [0.0, 4.0, 100.0])
-@pytest.mark.parametrize(("count", "mean"), [(1, 1e-4), (5, 0.02), (50, 1.0), (1000, 30.0), (0.1, 0.5)])
-def test_best_isotropic_variance_is_the_minimum(count, mean, prior_count, floor):
-    scale = 0.7
-
-    def cost(x):
-        return count / 2 * (x + mean * math.exp(-x)) + prior_count * math.log(math.cosh((x - math.log(scale)) / 2))
-
-    found = best_isotropic_variance(count, count * mean, prior_count, scale, floor)
-    expected = optimize.minimize_scalar(
-        cost, bounds=(math.log(floor), math.log(1e3)), method="bounded", options={"xatol": 1e-9}
-    )
-    assert found >= floor
-    assert found == pytest.approx(max(math.exp(expected.x), floor), rel=1e-5)
-    assert cost(math.log(found)) <= expected.fun + 1e-12 * max(1.0, abs(expected.fun))
-
-
-def test_best_isotropic_variance_of_nothing():
-    assert best_isotropic_variance(10, 0.0, 0.0, 1.0, 1e-3) == pytest.approx(1e-3, rel=1e-14)
-    assert best_isotropic_variance(0, 0.0, 4.0, 0.7, 1e-3) == pytest.approx(0.7, rel=1e-12)
-
 
 # ---- FactorChoice ----------------------------------------------------------------------------------------------------
 
 
 def priced(d, n, noise, prior_count=4.0, **limits):
-    prior = Prior(np.full(d, 1e-4), np.ones(d), prior_count)
-    return FactorChoice(Evidence(d, n, noise, prior_count), prior, Noise(noise), **limits)
+    prior, noise = Prior(np.full(d, 1e-4), np.ones(d), prior_count), Noise(noise)
+    return FactorChoice(Evidence(d, n, noise, prior_count), prior, noise, **limits)
 
 
 def factor_model(rng, noise, d, p):
@@ -136,10 +81,8 @@ def test_cost_of_the_choice(rng, noise):
     sigma = best.loadings.T @ best.loadings + np.diag(best.uniquenesses)
     expected = n / 2 * (np.linalg.slogdet(sigma)[1] + np.trace(np.linalg.solve(sigma, s)))
     expected += choice.pricing.component(n, best.n_factors, np.linalg.slogdet(sigma)[1])
-    if noise == "component":
-        expected += choice.prior.cost(best.uniquenesses)
-    if noise == "isotropic":
-        expected += choice.prior.cost(best.uniquenesses[None], Noise.ISOTROPIC)
+    if noise != "shared":
+        expected += choice.prior.cost(best.uniquenesses[None], choice.noise)
     assert best.cost == pytest.approx(expected, rel=1e-12)
 
 
@@ -159,17 +102,15 @@ def test_isotropic_and_given_numbers_are_at_the_minimum(rng, noise, q):
         }  # fmt: skip
         if noise == "component":
             other = optimize.minimize(
-                lambda x, a=arguments, c=choice: profile_cost(a, x) + c.prior.cost(np.exp(x)),
+                lambda x, a=arguments, c=choice: profile_cost(a, x) + c.prior.cost(np.exp(x)[None]),
                 np.log(best.uniquenesses),
                 bounds=[(math.log(1e-4), None)] * d,
             ).fun
             slack = 0.05
         else:
             grid = np.linspace(math.log(1e-4), math.log(10), 2001)
-            other = min(
-                profile_cost(arguments, np.full(d, x)) + choice.prior.cost(np.array([[math.exp(x)]]), Noise.ISOTROPIC)
-                for x in grid
-            )
+            cost = partial(choice.prior.cost, noise=choice.noise)
+            other = min(profile_cost(arguments, np.full(d, x)) + cost(np.full((1, d), math.exp(x))) for x in grid)
             slack = 1e-9
         assert best.cost - price <= other + slack
 
