@@ -111,24 +111,21 @@ class Evaluator:
         twin.parameters, twin.prepared, twin.work = self.parameters, self.prepared, np.empty_like(self.work)
         return twin
 
+    def sums(self, *, full: bool = False) -> FloatArray:
+        """Return zeros for `accumulate` to add to; arrays of two sets of rows merge by adding them."""
+        parameters = self.parameters
+        return np.zeros(_statistics.sums_size(parameters.offsets, parameters.n_features, full))
 
-class Statistics:
-    """Additive sufficient statistics of rows under a mixture; see `amofa._kernels._statistics.accumulate`.
-
-    ``buffer`` holds all of them: the statistics of two sets of rows under the same mixture add up.
-    """
-
-    __slots__ = ("buffer",)
-
-    def __init__(self, parameters: Parameters) -> None:
-        self.buffer = np.zeros(_statistics.statistics_size(parameters.offsets, parameters.n_features))
-
-    @property
-    def log_likelihood(self) -> float:
-        """Log-likelihood, in nats."""
-        return float(self.buffer[0])
-
-    @property
-    def entropy(self) -> float:
-        """Entropy of the responsibilities, in nats."""
-        return float(self.buffer[1])
+    def accumulate(
+        self,
+        x: FloatArray,
+        row_weights: FloatArray | None,
+        sums: FloatArray,
+        *,
+        full: bool = False,
+        with_entropy: bool = True,
+    ) -> None:
+        """Add the sufficient statistics of the rows x, (d, n), to sums: see `amofa._kernels._statistics.accumulate`."""
+        _statistics.accumulate(
+            x, row_weights, self.parameters.offsets, self.prepared, sums, self.work, full, with_entropy
+        )

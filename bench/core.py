@@ -27,7 +27,7 @@ from sklearn.mixture import GaussianMixture
 import amofa
 from amofa._data.row_chunks import Samples
 from amofa._kernels import _kurtosis
-from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._parameters import Evaluator, Parameters
 from amofa.metrics import normalized_information_distance
 
 # The slow forms that the tests compare with, too.
@@ -90,11 +90,9 @@ def kernel_errors(rng: np.random.Generator, mixture: Parameters, n: int) -> dict
     model = amofa.MixtureOfFactorAnalyzers(
         mixture.weights, mixture.means, [c.loadings.T for c in components], mixture.uniquenesses
     )
-    statistics = Statistics(mixture)
     evaluator = Evaluator(mixture)
-    samples.accumulate(evaluator, statistics)
     expected = reference_forms.statistics(x, w, components)
-    actual = np.split(statistics.buffer, np.cumsum([part.size for part in expected.values()])[:-1])
+    actual = np.split(samples.sums(mixture), np.cumsum([part.size for part in expected.values()])[:-1])
     moments, counts = samples.moments(mixture), expected["soft_counts"][:, None, None]
     shifts = expected["first"] / counts[:, 0]
     covariances = reference_forms.scatter(x, w, components) / counts - shifts[:, :, None] * shifts[:, None, :]

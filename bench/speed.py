@@ -32,10 +32,9 @@ from sklearn.mixture import GaussianMixture
 
 import amofa
 from amofa._data.row_chunks import Samples
-from amofa._kernels import _factor
-from amofa._kernels._em import Iteration
-from amofa._kernels._exact import ExactIteration
-from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
+from amofa._kernels._standard import StandardIteration
+from amofa._parameters import Parameters
 from amofa.demo import example_2
 from amofa.threads import available_cores, single_blas_thread, use_threads
 
@@ -106,19 +105,17 @@ def our_passes(X: NDArray, mixture: Parameters) -> dict[str, Callable[[], object
     return tasks
 
 
-def factor_iteration(parameters: Parameters) -> Iteration:
+def factor_iteration(parameters: Parameters) -> StandardIteration:
     """EM over the factors: means, loadings and uniquenesses in turn."""
-    d, evaluator = parameters.n_features, Evaluator(parameters)
-    given = parameters.buffer, parameters.offsets, evaluator.prepared, Statistics(parameters).buffer, np.full(d, FLOOR)
-    work = np.empty(_factor.maximize_size(parameters.offsets, d))
-    return Iteration(*given, evaluator.work, work, with_entropy=False)
+    floor = np.full(parameters.n_features, FLOOR)
+    return StandardIteration(parameters.buffer, parameters.offsets, floor, with_entropy=False)
 
 
-def exact_iteration(parameters: Parameters, prior_count: float) -> ExactIteration:
+def exact_iteration(parameters: Parameters, prior_count: float) -> ProfileLikelihoodIteration:
     """Every factor analyser at its maximum for its rows."""
-    d, evaluator = parameters.n_features, Evaluator(parameters)
-    given = parameters.buffer, parameters.offsets, evaluator.prepared, np.full(d, FLOOR)
-    return ExactIteration(*given, prior_count, np.ones(d), evaluator.work, 0)
+    d = parameters.n_features
+    given = parameters.buffer, parameters.offsets, np.full(d, FLOOR)
+    return ProfileLikelihoodIteration(*given, prior_count, np.ones(d), 0)
 
 
 def _passes_of(search: str, samples: Samples, parameters: Parameters) -> Callable[[], object]:

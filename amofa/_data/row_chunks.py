@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._kernels import _kurtosis, _posterior, _rows, _statistics
-from amofa._kernels._em import Iteration, IterationPart
-from amofa._kernels._exact import ExactIteration, ExactIterationPart
-from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._kernels import _kurtosis, _posterior, _rows
+from amofa._kernels._iteration import Iteration
+from amofa._parameters import Evaluator, Parameters
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
@@ -223,10 +222,10 @@ class Samples:
 
     # -- passes over the rows --
 
-    def expect(self, iteration: Iteration | ExactIteration) -> None:
-        """An E-step within an EM run, whose buffers are bound already: its sums become those of these rows."""
+    def expect(self, iteration: Iteration) -> None:
+        """Run the E-step of an EM iteration: its sums become those of these rows."""
         iteration.clear()
-        parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.size)
+        parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.merge_work)
         if len(parts) == 1:
             # Most calls are of small tables: straight on.
             read = self._reader()
@@ -234,55 +233,59 @@ class Samples:
                 iteration.accumulate(*read(i))
             return
 
-        def make_worker() -> Callable[[range], Any]:
-            read, scratch = self._reader(), np.empty(iteration.scratch_size)
+        def make_adder() -> Callable[[FloatArray, FloatArray | None, FloatArray], None]:
+            scratch = np.empty(iteration.scratch_size)
+            return lambda x, w, sums: iteration.accumulate(x, w, sums, scratch)
 
-            def sums_of(chunks: range) -> IterationPart | ExactIterationPart:
-                part = iteration.part()
-                for i in chunks:
-                    part.accumulate(*read(i), scratch)
-                return part
+        for sums in self._sums_of_parts(make_adder, parts, len(iteration.sums)):
+            iteration.add_sums(sums)
 
-            return sums_of
+    def sums(self, parameters: Parameters, *, full: bool = False, with_entropy: bool = True) -> FloatArray:
+        """Return the sufficient statistics of these rows under a mixture, by one E-step pass.
 
-        for part in self._in_parts(make_worker, parts):
-            iteration.add(part)
+        See `amofa._kernels._statistics.accumulate` for what the array holds.
+        """
+        evaluator, row_work = Evaluator(parameters), self.n_features**2 if full else 0
+        add = partial(Evaluator.accumulate, full=full, with_entropy=with_entropy)
+        return self._sums(evaluator, len(evaluator.sums(full=full)), add, row_work)
 
-    def _sums(
-        self,
-        mixture: Evaluator,
-        shapes: Sequence[tuple[int, ...]],
-        add: Callable[..., None],
-        row_work: int = 0,
-    ) -> list[FloatArray]:
-        """Sums over all rows, of these shapes: ``add(x, w, mixture, *sums)`` adds those of some rows."""
-        parameters, size = mixture.parameters, sum(math.prod(shape) for shape in shapes)
+    def log_likelihood(self, parameters: Parameters) -> float:
+        """Return the log-likelihood of a mixture in these coordinates, nats."""
+        return float(self.sums(parameters, with_entropy=False)[0])
+
+    def _sums(self, evaluator: Evaluator, size: int, add: Callable[..., None], row_work: int = 0) -> FloatArray:
+        """Return sums over all rows: ``add(evaluator, x, w, sums)`` adds those of some rows."""
+        parameters = evaluator.parameters
         parts = self._parts(parameters.n_components, len(parameters.loadings), row_work, size)
 
-        def make_worker() -> Callable[[range], list[FloatArray]]:
-            read, own = self._reader(), mixture.twin() if len(parts) > 1 else mixture
+        def make_adder() -> Callable[[FloatArray, FloatArray | None, FloatArray], None]:
+            return partial(add, evaluator.twin() if len(parts) > 1 else evaluator)
 
-            def sums_of(chunks: range) -> list[FloatArray]:
-                sums = [np.zeros(shape) for shape in shapes]
+        first, *others = self._sums_of_parts(make_adder, parts, size)
+        for other in others:
+            first += other
+        return first
+
+    def _sums_of_parts(
+        self,
+        make_adder: Callable[[], Callable[[FloatArray, FloatArray | None, FloatArray], None]],
+        parts: Sequence[range],
+        size: int,
+    ) -> Iterable[FloatArray]:
+        """Return sums over the rows of each part, in order; ``make_adder()`` gives a thread what adds to its own."""
+
+        def make_worker() -> Callable[[range], FloatArray]:
+            read, add = self._reader(), make_adder()
+
+            def sums_of(chunks: range) -> FloatArray:
+                sums = np.zeros(size)
                 for i in chunks:
-                    add(*read(i), own, *sums)
+                    add(*read(i), sums)
                 return sums
 
             return sums_of
 
-        first, *others = self._in_parts(make_worker, parts)
-        for other in others:
-            for total, values in zip(first, other, strict=True):
-                total += values
-        return first
-
-    def accumulate(self, mixture: Evaluator, statistics: Statistics, *, with_entropy: bool = True) -> None:
-        """One E-step pass: `statistics` becomes that of these rows."""
-
-        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, buffer: FloatArray) -> None:
-            _statistics.accumulate(x, w, twin.parameters.offsets, twin.prepared, buffer, twin.work, with_entropy)
-
-        (statistics.buffer[:],) = self._sums(mixture, [statistics.buffer.shape], add)
+        return self._in_parts(make_worker, parts)
 
     def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
         """Log densities, responsibilities and, if asked for, factor scores of all rows in order."""
@@ -345,18 +348,10 @@ class Samples:
     def moments(self, parameters: Parameters) -> Moments:
         """Soft counts and covariances of every component, by one pass. Memory O(K d^2)."""
         K, d = parameters.n_components, self.n_features
-
-        def add(
-            x: FloatArray,
-            w: FloatArray | None,
-            twin: Evaluator,
-            counts: FloatArray,
-            first: FloatArray,
-            second: FloatArray,
-        ) -> None:
-            _statistics.accumulate_scatter(x, w, parameters.offsets, twin.prepared, counts, first, second, twin.work)
-
-        counts, first, covariances = self._sums(Evaluator(parameters), [(K,), (K, d), (K, d, d)], add, d * d)
+        sums = self.sums(parameters, full=True, with_entropy=False)
+        counts, first, second = sums[2 : 2 + K], sums[2 + K : -K * d * d].reshape(K, d), sums[-K * d * d :]
+        lower = np.tril(second.reshape(K, d, d))
+        covariances = lower + np.tril(lower, -1).transpose(0, 2, 1)
         divisor = np.where(counts > 0, counts, 1.0)
         first /= divisor[:, None]
         covariances /= divisor[:, None, None]
@@ -369,11 +364,13 @@ class Samples:
         gamma_k = (b_k - d (d + 2)) / sqrt(8 d (d + 2) / N_k)   (paper, eq. mardiamvkurt); about 0 for a Gaussian.
         """
 
-        def add(x: FloatArray, w: FloatArray | None, twin: Evaluator, counts: FloatArray, fourth: FloatArray) -> None:
-            _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, twin.prepared, counts, fourth, twin.work)
-
         K = parameters.n_components
-        counts, fourth = self._sums(Evaluator(parameters), [(K,), (K,)], add)
+
+        def add(evaluator: Evaluator, x: FloatArray, w: FloatArray | None, sums: FloatArray) -> None:
+            counts, fourth = sums[:K], sums[K:]
+            _kurtosis.accumulate_kurtosis(x, w, parameters.offsets, evaluator.prepared, counts, fourth, evaluator.work)
+
+        counts, fourth = self._sums(Evaluator(parameters), 2 * K, add).reshape(2, K)
         gaussian = self.n_features * (self.n_features + 2)
         excess = fourth / np.where(counts > 0, counts, 1.0) - gaussian
         gamma: FloatArray = excess * np.sqrt(counts / (8 * gaussian))

@@ -15,7 +15,7 @@ from amofa._em.factor_analysis import Covariance, FactorChoice, Prior, Spread
 from amofa._em.gram import Panel, means_and_panels, solve_panels
 from amofa._em.outcome import Outcome, RowMoments
 from amofa._kernels._analyser import Solver
-from amofa._kernels._exact import ExactIteration
+from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._noise import Noise
 from amofa._parameters import Component, Evaluator, Parameters
 from amofa._typing import FloatArray
@@ -275,15 +275,12 @@ class CovarianceIterate(ProfileIterate):
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem, solver: Solver) -> None:
         self.samples, self.parameters, self.problem, self.solver = samples, parameters, problem, solver
         self.least_count = self.scaled_log_likelihood = self.entropy = 0.0
-        evaluator = Evaluator(parameters)
-        self.iteration = ExactIteration(
+        self.iteration = ProfileLikelihoodIteration(
             self.parameters.buffer,
             self.parameters.offsets,
-            evaluator.prepared,
             problem.prior.floor,
             problem.prior.count,
             problem.prior.scale,
-            evaluator.work,
             problem.noise.code,
             problem.pricing.uses_entropy,
         )

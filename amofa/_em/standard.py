@@ -13,9 +13,8 @@ import numpy as np
 from amofa._data.row_chunks import Samples
 from amofa._em.driver import Decision, Tell, go_on, run_em
 from amofa._em.outcome import Outcome
-from amofa._kernels import _factor
-from amofa._kernels._em import Iteration
-from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._kernels._standard import StandardIteration
+from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 from amofa.criterion import Criterion
 
@@ -123,16 +122,8 @@ class _Iterate:
         self.penalty = settings.criterion(samples.n_features, parameters.n_factors, samples.total_weight)
         # No component lacks support while all have this share.
         self.safe_weight = max(self.penalty.min_soft_counts) / samples.total_weight if settings.annihilates else 0.0
-        evaluator = Evaluator(self.parameters)
-        self.iteration = Iteration(
-            self.parameters.buffer,
-            self.parameters.offsets,
-            evaluator.prepared,
-            Statistics(self.parameters).buffer,
-            settings.floor,
-            evaluator.work,
-            np.empty(_factor.maximize_size(parameters.offsets, samples.n_features)),
-            with_entropy=self.penalty.uses_entropy,
+        self.iteration = StandardIteration(
+            self.parameters.buffer, self.parameters.offsets, settings.floor, self.penalty.uses_entropy
         )
         self.log_likelihood = -np.inf
 

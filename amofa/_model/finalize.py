@@ -8,7 +8,7 @@ import numpy as np
 
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
-from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 from amofa.criterion import Penalty, message_length
 from amofa.history import FitReport, Step
@@ -65,13 +65,12 @@ def make_report(
     penalty : Penalty, optional
         What the message length adds to minus the log-likelihood; by default that of the paper.
     """
-    statistics = Statistics(parameters)
-    samples.accumulate(Evaluator(parameters), statistics, with_entropy=False)
+    log_likelihood = samples.log_likelihood(parameters)
     if penalty is None:
         penalty = message_length(samples.n_features, parameters.n_factors, samples.total_weight)
     return FitReport(
-        log_likelihood=statistics.log_likelihood,
-        message_length=penalty.cost(statistics.log_likelihood, 0.0, parameters.weights.tolist()),
+        log_likelihood=log_likelihood,
+        message_length=penalty.cost(log_likelihood, 0.0, parameters.weights.tolist()),
         criterion=criterion,
         n_samples=samples.total_weight,
         converged=converged,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amofa._data.row_chunks import Moments, Samples
-from amofa._kernels import _posterior
-from amofa._kernels._exact import ExactIteration
+from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._parameters import Evaluator, Parameters
 from amofa._search.constraints import REFINEMENT
 from amofa._typing import FloatArray
@@ -107,18 +106,15 @@ class Rows:
         moments = Moments(iteration.soft_counts.copy(), iteration.means.copy(), iteration.covariances.copy())
         return moments, iteration.log_likelihood - divergence(posterior)
 
-    def _iteration(self, mixture: Parameters) -> ExactIteration:
+    def _iteration(self, mixture: Parameters) -> ProfileLikelihoodIteration:
         known = self._parameters
         if known is None or known.n_factors != mixture.n_factors:
             self._parameters = known = mixture.copy()
-            self._evaluator = Evaluator(known)
             ones = np.ones(mixture.n_features)
-            self._kernel = ExactIteration(
-                known.buffer, known.offsets, self._evaluator.prepared, ones, 0.0, ones, self._evaluator.work, 0
-            )
+            self._kernel = ProfileLikelihoodIteration(known.buffer, known.offsets, ones, 0.0, ones, 0)
         else:
             known.buffer[:] = mixture.buffer
-            _posterior.prepare(known.buffer, known.offsets, known.n_features, self._evaluator.prepared)
+            self._kernel.prepare()
         return self._kernel
 
     def halves(self, posterior: Posterior, moments: Moments, k: int, direction: FloatArray) -> Moments:

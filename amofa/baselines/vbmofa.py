@@ -18,7 +18,7 @@ from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._model.finalize import make_step
 from amofa._noise import Noise
-from amofa._parameters import Component, Evaluator, Parameters, Statistics
+from amofa._parameters import Component, Parameters
 from amofa._search.constraints import REFINEMENT
 from amofa.baselines._births import BirthSearch, BirthSettings, VariationalFit
 from amofa.baselines._task import BaselineTask
@@ -169,7 +169,5 @@ def point_estimate(posterior: Posterior) -> Parameters:
 def outcome_of(fit: VariationalFit, samples: Samples) -> Outcome:
     """Return the posterior means with their log-likelihood; the cost is minus the bound."""
     parameters = point_estimate(fit.posterior)
-    statistics = Statistics(parameters)
-    samples.accumulate(Evaluator(parameters), statistics, with_entropy=False)
-    log_likelihood = statistics.log_likelihood + samples.log_jacobian
+    log_likelihood = samples.log_likelihood(parameters) + samples.log_jacobian
     return Outcome(parameters, log_likelihood, -(fit.bound + samples.log_jacobian), fit.n_iter, fit.converged)

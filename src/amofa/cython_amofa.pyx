@@ -8,7 +8,6 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from amofa._kernels._factor cimport maximize_component as maximize_one, maximize_length
 from amofa._kernels._kurtosis cimport accumulate_kurtosis_rows
 from amofa._kernels._newton cimport (
     Prices, Problem, Space, best_number, is_space_too_large, search, set_loadings, set_uniquenesses, space_length,
@@ -16,8 +15,8 @@ from amofa._kernels._newton cimport (
 from amofa._kernels._posterior cimport (
     Parameters, Prepared, Scratch, block_rows, check_layout, is_too_large, n_parameters_stored, posterior_rows,
     prepare_mixture as prepare_all, prepared_length, scratch_length, view_parameters, view_prepared, view_scratch)
-from amofa._kernels._statistics cimport (
-    Scatter, Statistics, accumulate_rows, accumulate_scatter_rows, set_moments, statistics_length, view_statistics)
+from amofa._kernels._standard cimport maximize_component as maximize_one, maximize_length
+from amofa._kernels._statistics cimport Sums, accumulate_rows, set_moments, sums_length, view_sums
 
 # Says that an array is a prepared mixture: as a double, a number far below the smallest normal one.
 cdef Py_ssize_t MARK = 0x616d6f66
@@ -199,51 +198,42 @@ cdef Py_ssize_t statistics_size(const double *mixture) noexcept nogil:
     if not is_mixture(mixture):
         return BAD_ARGUMENT
     prepared = view_mixture(mixture)
-    return statistics_length(prepared.n_components, prepared.n_features, prepared.offsets)
+    return sums_length(prepared.n_components, prepared.n_features, prepared.offsets, False)
 
 
 cdef int accumulate_statistics(
     const double *mixture, Py_ssize_t n_rows, const double *x, Py_ssize_t row_stride, Py_ssize_t feature_stride,
     const double *row_weights, double *statistics, double *work,
 ) noexcept nogil:
-    cdef Rows rows
-    cdef Statistics sums
-    if not read_rows(&rows, mixture, n_rows, x, row_stride, feature_stride, work):
-        return BAD_ARGUMENT
-    sums = view_statistics(rows.mixture.n_components, rows.mixture.n_features, rows.mixture.offsets, statistics)
-    while next_block(&rows):
-        accumulate_rows(rows.length, rows.block, rows.ld, weights_of(&rows, row_weights), True, &rows.mixture,
-                        &rows.scratch, &sums)
-    return 0
+    return accumulate(mixture, n_rows, x, row_stride, feature_stride, row_weights, False, statistics, work)
 
 
 cdef Py_ssize_t scatter_size(const double *mixture) noexcept nogil:
     cdef Py_ssize_t K = n_components(mixture), d = n_features(mixture)
     if not is_mixture(mixture) or is_space_too_large(d, K, K * d, -1):
         return BAD_ARGUMENT
-    return 2 + K + K * d + K * d * d
-
-
-cdef Scatter view_scatter(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil:
-    cdef Scatter view
-    view.log_likelihood, view.entropy, view.soft_counts = buffer, buffer + 1, buffer + 2
-    view.first = view.soft_counts + K
-    view.scatter = view.first + K * d
-    return view
+    return sums_length(K, d, NULL, True)
 
 
 cdef int accumulate_scatter(
     const double *mixture, Py_ssize_t n_rows, const double *x, Py_ssize_t row_stride, Py_ssize_t feature_stride,
     const double *row_weights, double *scatter, double *work,
 ) noexcept nogil:
+    return accumulate(mixture, n_rows, x, row_stride, feature_stride, row_weights, True, scatter, work)
+
+
+cdef int accumulate(
+    const double *mixture, Py_ssize_t n_rows, const double *x, Py_ssize_t row_stride, Py_ssize_t feature_stride,
+    const double *row_weights, bint full, double *buffer, double *work,
+) noexcept nogil:
     cdef Rows rows
-    cdef Scatter sums
+    cdef Sums sums
     if not read_rows(&rows, mixture, n_rows, x, row_stride, feature_stride, work):
         return BAD_ARGUMENT
-    sums = view_scatter(rows.mixture.n_components, rows.mixture.n_features, scatter)
+    sums = view_sums(rows.mixture.n_components, rows.mixture.n_features, full, buffer)
     while next_block(&rows):
-        accumulate_scatter_rows(rows.length, rows.block, rows.ld, weights_of(&rows, row_weights), True, &rows.mixture,
-                                &rows.scratch, &sums)
+        accumulate_rows(rows.length, rows.block, rows.ld, weights_of(&rows, row_weights), True, &rows.mixture,
+                        &rows.scratch, &sums)
     return 0
 
 
@@ -288,13 +278,13 @@ cdef int maximize_component(
     double *loadings, double *uniquenesses, double *work,
 ) noexcept nogil:
     cdef Prepared prepared
-    cdef Statistics sums
+    cdef Sums sums
     cdef const double *cholesky
     cdef Py_ssize_t i
     if not has_component(mixture, k):
         return BAD_ARGUMENT
     prepared = view_mixture(mixture)
-    sums = view_statistics(prepared.n_components, prepared.n_features, prepared.offsets, <double *> statistics)
+    sums = view_sums(prepared.n_components, prepared.n_features, False, <double *> statistics)
     if not sums.soft_counts[k] > 0.0:
         return NO_ROWS
     cholesky = prepared.choleskys
@@ -325,17 +315,17 @@ cdef int begin_analysis(
 ) noexcept nogil:
     """Mean and covariance matrix of component k, and the problem of its uniquenesses, in `work`. Returns a status."""
     cdef Prepared prepared
-    cdef Scatter sums
+    cdef Sums sums
     cdef Py_ssize_t d
     if not has_component(mixture, k) or not 0 <= n_factors <= most_factors <= n_features(mixture):
         return BAD_ARGUMENT
     prepared = view_mixture(mixture)
     d = prepared.n_features
-    sums = view_scatter(prepared.n_components, d, <double *> scatter)
+    sums = view_sums(prepared.n_components, d, True, <double *> scatter)
     if not sums.soft_counts[k] > 0.0:
         return NO_ROWS
     analysis.count = sums.soft_counts[k]
-    set_moments(d, analysis.count, prepared.means + k * d, sums.first + k * d, sums.scatter + k * d * d, mean, work)
+    set_moments(d, analysis.count, prepared.means + k * d, sums.first + k * d, sums.second + k * d * d, mean, work)
     analysis.offsets[0], analysis.offsets[1] = 0, n_factors
     memset(&analysis.problem, 0, sizeof(Problem))
     analysis.problem.n_matrices, analysis.problem.covariances = 1, work

@@ -10,8 +10,7 @@ from reference import random_mixture, random_rows, relative_error
 from amofa._data import row_chunks as samples_module
 from amofa._data.checks import check_table, check_weights
 from amofa._data.row_chunks import Samples
-from amofa._kernels import _statistics
-from amofa._parameters import Evaluator, Statistics
+from amofa._parameters import Evaluator
 
 # ---- tables that are taken -------------------------------------------------------------------------------------------
 
@@ -91,8 +90,8 @@ def test_lists_are_taken():
 def test_weights_of_any_layout_reach_the_kernels(rng, weights):
     parameters = random_mixture(rng, 2, 3, 1)
     x = random_rows(rng, parameters, 5)
-    expected = accumulate(parameters, Samples(x, weights=np.array(weights)))
-    np.testing.assert_array_equal(accumulate(parameters, Samples(x, weights=check_weights(weights, 5))), expected)
+    expected = Samples(x, weights=np.array(weights)).sums(parameters)
+    np.testing.assert_array_equal(Samples(x, weights=check_weights(weights, 5)).sums(parameters), expected)
 
 
 # ---- rows, columns, coordinates --------------------------------------------------------------------------------------
@@ -149,27 +148,22 @@ def test_the_jacobian_gives_back_the_log_likelihood_of_the_table(rng):
     scaled.loadings[:] /= scale
     scaled.uniquenesses[:] /= scale**2
     samples = Samples(table, weights=w, center=center, scale=scale)
-    in_scaled = accumulate(scaled, samples)[0] + samples.log_jacobian
-    assert in_scaled == pytest.approx(accumulate(parameters, Samples(table, weights=w))[0], rel=1e-12)
+    in_scaled = samples.log_likelihood(scaled) + samples.log_jacobian
+    assert in_scaled == pytest.approx(Samples(table, weights=w).log_likelihood(parameters), rel=1e-12)
 
 
 # ---- passes ----------------------------------------------------------------------------------------------------------
 
 
-def accumulate(parameters, samples):
-    statistics = Statistics(parameters)
-    samples.accumulate(Evaluator(parameters), statistics)
-    return statistics.buffer
-
-
-def test_accumulate_starts_anew(rng):
+def test_sums_of_rows(rng):
     parameters = random_mixture(rng, 2, 3, 1)
-    samples, statistics = Samples(random_rows(rng, parameters, 100)), Statistics(parameters)
-    for _ in range(2):
-        samples.accumulate(Evaluator(parameters), statistics)
-    np.testing.assert_array_equal(statistics.buffer, accumulate(parameters, samples))
-    assert statistics.log_likelihood == statistics.buffer[0]
-    assert statistics.buffer[2 : 2 + parameters.n_components].sum() == pytest.approx(100, rel=1e-13)
+    samples = Samples(random_rows(rng, parameters, 100))
+    sums = samples.sums(parameters)
+    assert sums[2:4].sum() == pytest.approx(100, rel=1e-13)
+    assert samples.log_likelihood(parameters) == sums[0]
+    assert sums[1] > 0
+    sums[1] = 0
+    np.testing.assert_array_equal(samples.sums(parameters, with_entropy=False), sums)
 
 
 @pytest.fixture(scope="module")
@@ -193,12 +187,10 @@ def test_a_long_table_comes_in_chunks(long_table):
 
 def test_chunks_and_one_chunk_give_the_same_statistics(long_table):
     parameters, table, w = long_table
-    mixture, statistics = Evaluator(parameters), Statistics(parameters)
-    _statistics.accumulate(
-        np.ascontiguousarray(table.T), w, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
-    )
-    got = accumulate(parameters, Samples(table, weights=w))
-    assert relative_error(got, statistics.buffer) < 1e-12
+    evaluator = Evaluator(parameters)
+    expected = evaluator.sums()
+    evaluator.accumulate(np.ascontiguousarray(table.T), w, expected)
+    assert relative_error(Samples(table, weights=w).sums(parameters), expected) < 1e-12
 
 
 def test_chunks_of_some_rows_of_a_long_table(long_table):

@@ -15,9 +15,9 @@ from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
-from amofa._kernels._exact import ExactIteration
+from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._noise import Noise
-from amofa._parameters import Component, Evaluator, Parameters
+from amofa._parameters import Component, Parameters
 from amofa.criterion import CRITERIA, Counted, Evidence, message_length
 
 
@@ -201,14 +201,14 @@ def test_few_factors_among_many_columns_are_those_of_the_solver(rng, p):
     parameters = Parameters(d, [p])
     parameters.weights[:], parameters.means[:], parameters.uniquenesses[:] = 1.0, 0.0, 1.0
     parameters.loadings[:] = 0.1 * rng.normal(size=(p, d))
-    evaluator, floor = Evaluator(parameters), np.full(d, 1e-4)
-    given = parameters.buffer, parameters.offsets, evaluator.prepared, floor, 4.0, np.ones(d), evaluator.work, 0
-    iteration = ExactIteration(*given)
+    floor = np.full(d, 1e-4)
+    iteration = ProfileLikelihoodIteration(parameters.buffer, parameters.offsets, floor, 4.0, np.ones(d), 0)
     Samples(rows).expect(iteration)
     iteration.finish()
     noise, loadings, spectrum = np.ones(d), np.zeros((p, d)), np.zeros((1, d))
     counts, offsets = np.array([300.0]), np.array([0, p])
     Solver(d).solve(iteration.covariances, counts, offsets, floor, 4.0, np.ones(d), noise, loadings, spectrum, 5, 0.0)
-    iteration.maximize(5)
+    for _ in range(5):
+        iteration.maximize()
     np.testing.assert_allclose(parameters.uniquenesses[0], noise, rtol=1e-10)
     np.testing.assert_allclose(parameters.loadings.T @ parameters.loadings, loadings.T @ loadings, atol=1e-10)

@@ -18,12 +18,12 @@ from reference import random_mixture, random_rows
 from amofa import cython_amofa
 from amofa._kernels import (
     _analyser,
-    _em,
-    _exact,
-    _factor,
     _kurtosis,
+    _noise,
     _posterior,
+    _profile_likelihood,
     _rows,
+    _standard,
     _statistics,
     _variational,
 )
@@ -59,11 +59,8 @@ class Problem:
         self.counts = self.rng.uniform(1, 50, K)
         self.program = self.rng.integers(0, 40, 12).tolist()
 
-    def sums(self):
-        return np.zeros(_statistics.statistics_size(self.offsets, self.d))
-
-    def work(self):
-        return np.full(_factor.maximize_size(self.offsets, self.d), np.nan)
+    def sums(self, full=False):
+        return np.zeros(_statistics.sums_size(self.offsets, self.d, full))
 
     def posterior(self, q):
         """A variational posterior with room for q columns."""
@@ -77,51 +74,48 @@ class Problem:
         )  # fmt: skip
 
 
-def iterate(parameters, offsets, prepared, statistics, floor, scratch, work, with_entropy, x, row_weights, program):
+def iterate(parameters, offsets, floor, with_entropy, x, row_weights, sums, scratch, program):
     """Steps of an iteration in any order; an error in one must leave the others safe."""
-    whole = _em.Iteration(parameters, offsets, prepared, statistics, floor, scratch, work, with_entropy)
-    parts = [whole.part(), whole.part()]
-    steps = [
-        lambda: whole.accumulate(x, row_weights),
-        lambda: parts[0].accumulate(x, row_weights, scratch),
-        lambda: parts[1].accumulate(x, None, scratch[::-1].copy()),
-        lambda: whole.add(parts[0]),
-        lambda: whole.add(_em.Iteration(parameters, offsets, prepared, statistics, floor, scratch, work).part()),
-        lambda: whole.add(parts[1]),
-        whole.maximize,
-        whole.clear,
-        lambda: parts.append(whole.part()) or parts.pop(0),
-        lambda: (whole.log_likelihood, whole.entropy, whole.n_factors, whole.row_work, whole.scratch_size, whole.size),
-    ]
-    run_steps(steps, program)
+    whole = _standard.StandardIteration(parameters, offsets, floor, with_entropy)
+    run_steps(steps_of(whole, x, row_weights, sums, scratch), program)
 
 
-def iterate_exactly(parameters, offsets, prepared, floor, prior_count, scale, scratch, noise, x, row_weights, program):
-    """The same of exact iterations."""
-    make = _exact.ExactIteration
-    whole = make(parameters, offsets, prepared, floor, prior_count, scale, scratch, noise, True)
-    parts, spaces, d = [whole.part(), whole.part()], [whole.step_space()], len(floor)
+def iterate_profile(parameters, offsets, floor, prior_count, scale, noise, x, row_weights, sums, scratch, program):
+    """The same of EM over labels alone."""
+    whole = _profile_likelihood.ProfileLikelihoodIteration(parameters, offsets, floor, prior_count, scale, noise, True)
+    spaces, d = [whole.step_space()], len(floor)
     steps = [
-        lambda: whole.accumulate(x, row_weights),
-        lambda: parts[0].accumulate(x, row_weights, scratch),
-        lambda: whole.add(parts[1]),
-        lambda: whole.add(make(parameters, offsets, prepared, floor, 0.0, scale, scratch, noise).part()),
+        *steps_of(whole, x, row_weights, sums, scratch),
         whole.finish,
-        whole.maximize,
         whole.begin_step,
         lambda: whole.step(0, spaces[0]),
-        lambda: whole.step(len(offsets) - 2, spaces[-1], 3),
+        lambda: whole.step(len(offsets) - 2, spaces[-1]),
         lambda: whole.step(len(offsets) - 1, spaces[0]),
         lambda: whole.step(-1, spaces[0]),
-        lambda: spaces.append(_exact.StepSpace(offsets, d, noise)),
-        lambda: spaces.append(_exact.StepSpace(offsets, d + 1, 1)),
+        lambda: whole.step(0, None),
+        lambda: spaces.append(_profile_likelihood.StepSpace(offsets, d, noise)),
+        lambda: spaces.append(_profile_likelihood.StepSpace(offsets, d + 1, 1)),
         whole.end_step,
         whole.log_determinants,
         whole.prior_cost,
-        whole.clear,
-        lambda: (whole.soft_counts, whole.means, whole.covariances, whole.log_likelihood, whole.size),
     ]
     run_steps(steps, program)
+
+
+def steps_of(whole, x, row_weights, sums, scratch):
+    """What all iterations can do."""
+    return [
+        lambda: whole.accumulate(x, row_weights),
+        lambda: whole.accumulate(x, row_weights, sums, scratch),
+        lambda: whole.accumulate(x, None, np.zeros(len(whole.sums)), np.empty(whole.scratch_size)),
+        lambda: whole.accumulate(x, None, whole.sums, scratch),
+        lambda: whole.add_sums(sums),
+        lambda: whole.add_sums(whole.sums),
+        whole.maximize,
+        whole.prepare,
+        whole.clear,
+        lambda: (whole.log_likelihood, whole.entropy, whole.n_factors, whole.row_work, whole.merge_work),
+    ]
 
 
 def run_steps(steps, program):
@@ -147,6 +141,10 @@ def update(posterior, updated, *arguments):
     _variational.update(posterior, *arguments, updated)
 
 
+def rows_of(p):
+    return p.x, p.row_weights, p.offsets, p.prepared
+
+
 def calls(p):
     """Functions by name, with arguments that they take."""
     K, d, n, P, one = p.K, p.d, p.n, p.P, p.parameters.n_factors[0]
@@ -168,29 +166,25 @@ def calls(p):
             _posterior.posterior,
             [p.x, p.offsets, p.prepared, np.zeros(n), np.zeros((K, n)), np.zeros((K, n)), np.zeros((P, n)), p.scratch],
         ),
-        "statistics_size": (_statistics.statistics_size, [p.offsets, d]),
-        "accumulate": (_statistics.accumulate, [p.x, p.row_weights, p.offsets, p.prepared, p.sums(), p.scratch, True]),
-        "accumulate_scatter": (
-            _statistics.accumulate_scatter,
-            [p.x, p.row_weights, p.offsets, p.prepared, np.zeros(K), spectra, np.zeros((K, d, d)), p.scratch],
-        ),
+        "sums_size": (_statistics.sums_size, [p.offsets, d, True]),
+        "accumulate": (_statistics.accumulate, [*rows_of(p), p.sums(), p.scratch]),
+        "accumulate_full": (_statistics.accumulate, [*rows_of(p), p.sums(True), p.scratch, True, False]),
         "accumulate_kurtosis": (
             _kurtosis.accumulate_kurtosis,
             [p.x, p.row_weights, p.offsets, p.prepared, np.zeros(K), np.zeros(K), p.scratch],
         ),
-        "maximize_size": (_factor.maximize_size, [p.offsets, d]),
         "iteration": (
             iterate,
-            [p.buffer, p.offsets, p.prepared, p.sums(), p.floor, p.scratch, p.work(), True, p.x, p.row_weights,
+            [p.buffer, p.offsets, p.floor, True, p.x, p.row_weights, p.sums(), p.scratch, p.program],
+        ),
+        "profile_iteration": (
+            iterate_profile,
+            [p.buffer, p.offsets, p.floor, 1.0, p.scale, p.program[0] % 4, p.x, p.row_weights, p.sums(True), p.scratch,
              p.program],
         ),
-        "exact_iteration": (
-            iterate_exactly,
-            [p.buffer, p.offsets, p.prepared, p.floor, 1.0, p.scale, p.scratch, p.program[0] % 4, p.x, p.row_weights,
-             p.program],
-        ),
-        "step_space": (_exact.StepSpace, [p.offsets, d, 1]),
-        "isotropic": (_exact.best_isotropic_variance, [10.0, 3.0, 1.0, 1.0, 1e-3]),
+        "step_space": (_profile_likelihood.StepSpace, [p.offsets, d, 1]),
+        "prior_cost": (_noise.prior_cost, [np.ones((K, d)), p.program[0] % 4, 1.0, p.scale]),
+        "isotropic": (_noise.maximize_isotropic, [np.ones(d), one, 10.0, p.floor, 1.0, p.scale]),
         "solver": (_analyser.Solver, [d, K, P, -1]),
         "solve": (solve, [d, K, P, -1, p.covariances, *shared, p.program[0] % 2 == 0]),
         "solve_panels": (solve_panels, [d, K, P, m, panels, rows, *shared]),

@@ -21,7 +21,6 @@ from amofa import cython_amofa
 from amofa._data.row_chunks import Samples
 from amofa._kernels._analyser import Solver
 from amofa._parameters import Evaluator, Parameters
-from amofa._parameters import Statistics as StatisticsBuffer
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/cython_api.json"
@@ -153,7 +152,7 @@ def test_a_mixture_says_what_it_is(rng):
 def test_sizes(rng):
     parameters = random_mixture(rng, 3, 5, [2, 0, 6])
     mixture = prepared(parameters)
-    assert c.statistics_size(mixture) == len(StatisticsBuffer(parameters).buffer)
+    assert c.statistics_size(mixture) == len(Evaluator(parameters).sums())
     assert c.scatter_size(mixture) == 2 + 3 + 3 * 5 + 3 * 25
 
 
@@ -585,6 +584,5 @@ def test_many_threads_share_a_mixture(rng, model):
 
 def test_python_accumulates_the_same(rng, model):
     X, _ = model.sample(1000, rng)
-    mixture, buffer = Evaluator(model._parameters), StatisticsBuffer(model._parameters)
-    Samples(X).accumulate(mixture, buffer)
-    assert relative_error(accumulate("statistics", model._parameters, X), buffer.buffer) < 1e-13
+    sums = Samples(X).sums(model._parameters)
+    assert relative_error(accumulate("statistics", model._parameters, X), sums) < 1e-13

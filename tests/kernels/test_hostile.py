@@ -9,7 +9,9 @@ from fuzz_kernels import NAMES, Problem, calls
 from reference import random_mixture
 
 from amofa import cython_amofa
-from amofa._kernels import _analyser, _em, _exact, _factor, _kurtosis, _posterior, _statistics, _variational
+from amofa._kernels import _analyser, _kurtosis, _posterior, _statistics, _variational
+from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration, StepSpace
+from amofa._kernels._standard import StandardIteration
 
 BAD_ARGUMENT = -1
 
@@ -36,13 +38,13 @@ def test_what_the_fuzzing_starts_from_is_right(name, sizes):
 )
 def test_sizes_beyond_all_memory(d, last):
     offsets = np.array([0, last])
-    for function in (_posterior.buffer_lengths, _statistics.statistics_size, _factor.maximize_size):
+    for function in (_posterior.buffer_lengths, _statistics.sums_size):
         with pytest.raises(ValueError, match="no memory holds"):
             function(offsets, d)
     with pytest.raises(ValueError, match="no memory holds"):
         cython_amofa.prepared_mixture(np.ones(9), offsets, d)
     with pytest.raises(ValueError, match="no memory holds"):
-        _exact.StepSpace(offsets, d, 0)
+        StepSpace(offsets, d, 0)
     assert c.mixture_size(1, d, offsets) == BAD_ARGUMENT
     assert c.prepare_mixture(1, d, offsets, *[np.ones(4)] * 5) == BAD_ARGUMENT
 
@@ -50,14 +52,14 @@ def test_sizes_beyond_all_memory(d, last):
 def test_lengths_that_have_wrapped_round_are_not_believed():
     """For d = 4 and 2^62 factors all products are 0 modulo 2^64: the buffers would be those of no factors, 11 long."""
     d, offsets, x = 4, np.array([0, 2**62]), np.ones((4, 5))
-    prepared, parameters, statistics, scratch = np.ones(11), np.ones(9), np.zeros(11), np.zeros(10_000)
+    prepared, parameters, sums, scratch = np.ones(11), np.ones(9), np.zeros(11), np.zeros(10_000)
     calls_of_it = [
         lambda: _posterior.prepare(parameters, offsets, d, prepared),
         lambda: _posterior.posterior(x, offsets, prepared, np.zeros(5), None, None, None, scratch),
-        lambda: _statistics.accumulate(x, None, offsets, prepared, statistics, scratch),
+        lambda: _statistics.accumulate(x, None, offsets, prepared, sums, scratch),
         lambda: _kurtosis.accumulate_kurtosis(x, None, offsets, prepared, np.zeros(1), np.zeros(1), scratch),
-        lambda: _em.Iteration(parameters, offsets, prepared, statistics, np.ones(d), scratch, scratch),
-        lambda: _exact.ExactIteration(parameters, offsets, prepared, np.ones(d), 0.0, np.ones(d), scratch, 0),
+        lambda: StandardIteration(parameters, offsets, np.ones(d)),
+        lambda: ProfileLikelihoodIteration(parameters, offsets, np.ones(d), 0.0, np.ones(d), 0),
     ]
     for call in calls_of_it:
         with pytest.raises(ValueError, match="no memory holds"):
@@ -92,32 +94,13 @@ def test_sizes_of_large_mixtures_are_right():
 @pytest.mark.parametrize("offsets", [[], [0]])
 def test_step_spaces_need_offsets(offsets):
     with pytest.raises(ValueError, match="offsets must start with 0"):
-        _exact.StepSpace(np.array(offsets, dtype=np.intp), 3, 1)
+        StepSpace(np.array(offsets, dtype=np.intp), 3, 1)
 
 
 @pytest.mark.parametrize("d", [2**31, 2**40])
 def test_step_spaces_beyond_all_memory(d):
     with pytest.raises(ValueError, match="more than any memory holds"):
-        _exact.StepSpace(np.zeros(2, dtype=np.intp), d, 0)
-
-
-def test_parts_of_another_layout_in_the_same_memory():
-    """Of 6 features in 1 component, and of 1 feature in 3: both have 15 values prepared."""
-    prepared, x = np.ones(15), np.ones((6, 2))
-    layouts = [(np.zeros(2, dtype=np.intp), 6), (np.zeros(4, dtype=np.intp), 1)]
-    buffers = [[np.ones(n) for n in _posterior.buffer_lengths(*layout)] for layout in layouts]
-    assert [len(b[1]) for b in buffers] == [15, 15]
-    fits, exact = [], []
-    for (offsets, d), (parameters, _, scratch) in zip(layouts, buffers, strict=True):
-        sums = np.zeros(_statistics.statistics_size(offsets, d))
-        fits.append(_em.Iteration(parameters, offsets, prepared, sums, np.ones(d), scratch, np.ones(50)))
-        exact.append(_exact.ExactIteration(parameters, offsets, prepared, np.ones(d), 0.0, np.ones(d), scratch, 0))
-    for first, second in (fits, exact):
-        for one, other in ((first, second), (second, first)):
-            with pytest.raises(ValueError, match="part belongs to another iteration"):
-                one.add(other.part())
-        first.accumulate(x, None)
-        first.add(first.part())
+        StepSpace(np.zeros(2, dtype=np.intp), d, 0)
 
 
 def test_isotropic_noise_with_more_factors_than_columns(rng):
@@ -125,11 +108,9 @@ def test_isotropic_noise_with_more_factors_than_columns(rng):
     x, found = rng.standard_normal((2, 100)) * [[3.0], [1.0]], []
     for p in (2, 5):
         parameters = random_mixture(np.random.default_rng(0), 1, 2, p)
-        buffers = [np.zeros(n) for n in _posterior.buffer_lengths(parameters.offsets, 2)[1:]]
         parameters.loadings[:] = 0.0
-        _posterior.prepare(parameters.buffer, parameters.offsets, 2, buffers[0])
-        iteration = _exact.ExactIteration(
-            parameters.buffer, parameters.offsets, buffers[0], np.full(2, 1e-6), 1.0, np.ones(2), buffers[1], 2
+        iteration = ProfileLikelihoodIteration(
+            parameters.buffer, parameters.offsets, np.full(2, 1e-6), 1.0, np.ones(2), 2
         )
         iteration.accumulate(x, None)
         iteration.finish()

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from reference import log_error, random_mixture, random_rows, relative_error
 
-from amofa._kernels import _posterior, _statistics
-from amofa._parameters import Evaluator, Parameters, Statistics
+from amofa._kernels import _posterior
+from amofa._parameters import Evaluator, Parameters
 
 EPS = np.finfo(np.float64).eps
 # Where the kernel's exponential turns to 0, e^-708, with a little room.
@@ -161,12 +161,11 @@ def test_sums_match_exactly_rounded_ones(rng, n):
     parameters = line_mixture([-1.0, 2.0], [1, 2])
     x, w = rng.standard_normal((n, 1)), rng.uniform(0, 2, n)
     log_density, log_joint, h = posterior(parameters, x)
-    mixture, statistics = Evaluator(parameters), Statistics(parameters)
-    _statistics.accumulate(
-        np.ascontiguousarray(x.T), w, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
-    )
+    evaluator = Evaluator(parameters)
+    sums = evaluator.sums()
+    evaluator.accumulate(np.ascontiguousarray(x.T), w, sums)
     deviations = x.T - parameters.means
     terms = [w * log_density, (w * h * (log_density - log_joint)).ravel()]
     terms += [*(w * h), *(w * h * deviations), *(w * h * deviations**2)]
-    for got, values in zip(statistics.buffer, terms, strict=True):
+    for got, values in zip(sums, terms, strict=True):
         assert abs(got - math.fsum(values)) <= 16 * EPS * math.fsum(np.abs(values))

@@ -8,7 +8,7 @@ import reference
 from reference import random_mixture, random_rows, relative_error
 
 from amofa._kernels import _statistics
-from amofa._parameters import Evaluator, Statistics
+from amofa._parameters import Evaluator
 
 TOLERANCE = 1e-12
 
@@ -35,13 +35,12 @@ def row_weights(rng, n, kind):
     return weights
 
 
-def accumulate(parameters, x, weights=None):
-    """The statistics buffer of rows x (n, d)."""
-    mixture, statistics = Evaluator(parameters), Statistics(parameters)
-    _statistics.accumulate(
-        np.ascontiguousarray(x.T), weights, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
-    )
-    return statistics.buffer
+def accumulate(parameters, x, weights=None, sums=None, **options):
+    """Sums of rows x (n, d), added to those given."""
+    evaluator = Evaluator(parameters)
+    sums = evaluator.sums(full=options.get("full", False)) if sums is None else sums
+    evaluator.accumulate(np.ascontiguousarray(x.T), weights, sums, **options)
+    return sums
 
 
 def by_name(buffer, expected):
@@ -52,15 +51,12 @@ def by_name(buffer, expected):
     return {name: part.reshape(a.shape) for (name, a), part in zip(expected.items(), parts, strict=True)}
 
 
-def accumulate_scatter(parameters, x, weights=None, sums=None):
-    """Soft counts, first moments and scatter matrices of rows x, added to those given."""
+def accumulate_scatter(parameters, x, weights=None):
+    """Soft counts, first moments and scatter matrices of rows x."""
     K, d = parameters.means.shape
-    mixture = Evaluator(parameters)
-    sums = sums or (np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d)))
-    _statistics.accumulate_scatter(
-        np.ascontiguousarray(x.T), weights, parameters.offsets, mixture.prepared, *sums, mixture.work
-    )
-    return sums
+    _, counts, first, second = np.split(accumulate(parameters, x, weights, full=True), [2, 2 + K, 2 + K + K * d])
+    lower = np.tril(second.reshape(K, d, d))
+    return counts, first.reshape(K, d), lower + np.tril(lower, -1).transpose(0, 2, 1)
 
 
 def worst_error(buffer, expected):
@@ -93,7 +89,6 @@ def test_scatter_matches_dense_algebra(rng, K, d, factors, n, kind):
     assert relative_error(first, expected["first"], max(1.0, np.abs(expected["first"]).max())) < TOLERANCE
     dense = reference.scatter(x, weights, mixture)
     assert relative_error(scatter, dense, max(1.0, dense.max())) < TOLERANCE
-    np.testing.assert_array_equal(scatter, scatter.transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize("spread", [0.3, 2.0, 20.0], ids=["all rows", "many rows", "few rows"])
@@ -147,14 +142,11 @@ def test_entropy_is_highest_where_components_coincide(rng):
 
 def test_entropy_is_only_computed_if_asked_for(rng):
     parameters = random_mixture(rng, 3, 2, 1)
-    x, mixture, statistics = random_rows(rng, parameters, 300), Evaluator(parameters), Statistics(parameters)
-    _statistics.accumulate(
-        np.ascontiguousarray(x.T), None, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work, False
-    )
+    x = random_rows(rng, parameters, 300)
     expected = accumulate(parameters, x)
     assert expected[1] > 0
     expected[1] = 0
-    np.testing.assert_array_equal(statistics.buffer, expected)
+    np.testing.assert_array_equal(accumulate(parameters, x, with_entropy=False), expected)
 
 
 # ---- additivity ------------------------------------------------------------------------------------------------------
@@ -185,22 +177,11 @@ def test_two_parts_add_up_to_the_whole(problem, cut):
     assert_same(parts, all_sums(parameters, x, w))
 
 
-def test_sums_are_added_to_what_is_there(problem):
+@pytest.mark.parametrize("full", [False, True])
+def test_sums_are_added_to_what_is_there(problem, full):
     parameters, x, w = problem
-    mixture, statistics = Evaluator(parameters), Statistics(parameters)
-    for _ in range(2):
-        _statistics.accumulate(
-            np.ascontiguousarray(x.T), w, parameters.offsets, mixture.prepared, statistics.buffer, mixture.work
-        )
-    assert_same(statistics.buffer, 2 * accumulate(parameters, x, w))
-
-
-def test_scatter_is_added_to_what_is_there(problem):
-    parameters, x, w = problem
-    once = accumulate_scatter(parameters, x, w)
-    twice = accumulate_scatter(parameters, x, w, accumulate_scatter(parameters, x, w))
-    for a, b in zip(twice, once, strict=True):
-        assert_same(a, 2 * b)
+    once = accumulate(parameters, x, w, full=full)
+    assert_same(accumulate(parameters, x, w, once.copy(), full=full), 2 * once)
 
 
 def test_weight_one_is_no_weight(problem):
@@ -287,41 +268,27 @@ def read_only(a):
     return a
 
 
-def arguments(**changes):
-    """Valid arguments of both functions for K = 2, d = 3, factors (1, 2), n = 5, with changes."""
+def call(full=False, **changes):
+    """Call with valid arguments for K = 2, d = 3, factors (1, 2), n = 5, with changes."""
     parameters = random_mixture(np.random.default_rng(0), 2, 3, [1, 2])
-    mixture = Evaluator(parameters)
+    evaluator = Evaluator(parameters)
     valid = {
         "x": np.ones((3, 5)),
         "row_weights": np.ones(5),
         "offsets": parameters.offsets,
-        "prepared": mixture.prepared,
-        "statistics": Statistics(parameters).buffer,
-        "soft_counts": np.zeros(2),
-        "first": np.zeros((2, 3)),
-        "scatter": np.zeros((2, 3, 3)),
-        "work": mixture.work,
+        "prepared": evaluator.prepared,
+        "sums": evaluator.sums(full=full),
+        "work": evaluator.work,
     }
-    return valid | changes
+    changes = {name: change(valid[name]) if callable(change) else change for name, change in changes.items()}
+    _statistics.accumulate(**valid | changes, full=full)
 
 
-def call(function, arguments):
-    """Call with those of the arguments that the function has."""
-    sums = ("statistics",) if function == "accumulate" else ("soft_counts", "first", "scatter")
-    names = ("x", "row_weights", "offsets", "prepared", *sums, "work")
-    getattr(_statistics, function)(**{name: arguments[name] for name in names})
+def test_input_may_be_read_only():
+    call(x=read_only, row_weights=read_only, offsets=read_only, prepared=read_only)
 
 
-FUNCTIONS = ["accumulate", "accumulate_scatter"]
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_input_may_be_read_only(function):
-    valid = arguments()
-    call(function, valid | {name: read_only(valid[name]) for name in ("x", "row_weights", "offsets", "prepared")})
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -337,53 +304,32 @@ def test_input_may_be_read_only(function):
         ({"offsets": np.array([0, 4, 3])}, "offsets must not decrease"),
         ({"prepared": np.ones(5)}, "prepared has the wrong length"),
         ({"work": np.ones(5)}, "work is too short"),
+        ({"sums": np.zeros(7)}, "sums has the wrong length"),
+        ({"sums": lambda sums: sums[1:]}, "sums has the wrong length"),
+        ({"sums": read_only}, "read-only"),
     ],
 )
-def test_wrong_input_is_refused(function, changes, message):
+def test_wrong_arguments_are_refused(full, changes, message):
     with pytest.raises(ValueError, match=message):
-        call(function, arguments(**changes))
+        call(full, **changes)
 
 
-@pytest.mark.parametrize(
-    ("function", "changes", "message"),
-    [
-        ("accumulate", {"statistics": np.zeros(7)}, "statistics has the wrong length"),
-        ("accumulate", {"statistics": read_only(arguments()["statistics"])}, "read-only"),
-        ("accumulate_scatter", {"soft_counts": np.zeros(3)}, "soft_counts, first and scatter must have shapes"),
-        ("accumulate_scatter", {"first": np.zeros((3, 3))}, "soft_counts, first and scatter must have shapes"),
-        ("accumulate_scatter", {"first": np.zeros((2, 2))}, "soft_counts, first and scatter must have shapes"),
-        ("accumulate_scatter", {"scatter": np.zeros((1, 3, 3))}, "soft_counts, first and scatter must have shapes"),
-        ("accumulate_scatter", {"scatter": np.zeros((2, 2, 3))}, "soft_counts, first and scatter must have shapes"),
-        ("accumulate_scatter", {"scatter": np.zeros((2, 3, 4))}, "soft_counts, first and scatter must have shapes"),
-        ("accumulate_scatter", {"scatter": read_only(np.zeros((2, 3, 3)))}, "read-only"),
-    ],
-)
-def test_wrong_output_is_refused(function, changes, message):
-    with pytest.raises(ValueError, match=message):
-        call(function, arguments(**changes))
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_none_is_refused_but_for_row_weights(function):
-    call(function, arguments(row_weights=None))
-    for name in ("x", "offsets", "prepared", "work"):
+def test_none_is_refused_but_for_row_weights():
+    call(row_weights=None)
+    for name in ("x", "offsets", "prepared", "sums", "work"):
         with pytest.raises(TypeError, match=f"'{name}' must not be None"):
-            call(function, arguments(**{name: None}))
+            call(**{name: None})
 
 
-@pytest.mark.parametrize("name", ["statistics", "soft_counts", "first", "scatter"])
-def test_none_is_refused_for_sums(name):
-    with pytest.raises(TypeError, match=f"'{name}' must not be None"):
-        call("accumulate" if name == "statistics" else "accumulate_scatter", arguments(**{name: None}))
-
-
-def test_statistics_size():
-    assert _statistics.statistics_size(np.array([0, 1, 3]), 3) == 2 + 2 + 2 * 2 * 3 + 3 * 3
+def test_sums_size():
+    assert _statistics.sums_size(np.array([0, 1, 3]), 3) == 2 + 2 + 2 * 2 * 3 + 3 * 3
+    assert _statistics.sums_size(np.array([0, 1, 3]), 3, True) == 2 + 2 + 2 * 3 + 2 * 3 * 3
     for offsets, d, message in (
         ([], 3, "start with 0"),
         ([0], 3, "start with 0"),
         ([0, 2, 1], 3, "not decrease"),
         ([0, 1], 0, "n_features must be positive"),
+        ([0, 1], 2**30, "no memory holds"),
     ):
         with pytest.raises(ValueError, match=message):
-            _statistics.statistics_size(np.array(offsets, np.intp), d)
+            _statistics.sums_size(np.array(offsets, np.intp), d, True)

@@ -13,10 +13,8 @@ from reference import random_mixture, random_rows
 
 import amofa
 from amofa._data.row_chunks import Samples
-from amofa._kernels import _factor
-from amofa._kernels._em import Iteration
-from amofa._kernels._exact import ExactIteration
-from amofa._parameters import Evaluator, Statistics
+from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
+from amofa._kernels._standard import StandardIteration
 from amofa.threads import use_threads
 
 # ---- passes and fits -------------------------------------------------------------------------------------------------
@@ -33,14 +31,10 @@ def many_rows():
 
 def everything(parameters, X, weights):
     samples = Samples(X, weights=weights)
-    evaluator, statistics = Evaluator(parameters), Statistics(parameters)
-    samples.accumulate(evaluator, statistics)
-    moments = samples.moments(parameters)
     ones = np.ones(samples.n_features)
-    given = parameters.copy().buffer, parameters.offsets, evaluator.prepared
-    exact = ExactIteration(*given, ones, 0.0, ones, evaluator.work, 0, with_entropy=True)
-    work = np.empty(_factor.maximize_size(parameters.offsets, samples.n_features))
-    plain = Iteration(*given, Statistics(parameters).buffer, ones, evaluator.work, work)
+    given = parameters.copy().buffer, parameters.offsets, ones
+    exact = ProfileLikelihoodIteration(*given, 0.0, ones, 0, with_entropy=True)
+    plain = StandardIteration(*given)
     for iteration in (exact, plain):
         samples.expect(iteration)
     exact.finish()
@@ -51,8 +45,8 @@ def everything(parameters, X, weights):
         parameters.uniquenesses,
     )
     return [
-        statistics.buffer,
-        *moments.__dict__.values(),
+        samples.sums(parameters),
+        *samples.moments(parameters).__dict__.values(),
         samples.kurtosis_z(parameters),
         samples.labels(parameters),
         samples.responsibilities(parameters),

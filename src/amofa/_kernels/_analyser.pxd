@@ -8,9 +8,9 @@ cdef class Solver:
     cdef double[::1] buffer
     cdef Space space
 
-    cdef double minimize(
+    cdef bint take_step(
         self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
-        const double *floor, double prior_count, const double *prior_scale, Py_ssize_t max_steps, double tol,
+        const double *floor, double prior_count, const double *prior_scale, double *uniquenesses, double *loadings,
     ) noexcept nogil
 
     cdef Problem checked_problem(

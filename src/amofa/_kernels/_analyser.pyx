@@ -252,14 +252,19 @@ cdef class Solver:
             raise FloatingPointError("a covariance matrix is not finite")
         return cost
 
-    cdef double minimize(
+    cdef bint take_step(
         self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
-        const double *floor, double prior_count, const double *prior_scale, Py_ssize_t max_steps, double tol,
+        const double *floor, double prior_count, const double *prior_scale, double *uniquenesses, double *loadings,
     ) noexcept nogil:
-        """`solve` from ``here.log_noise``, for kernels. Returns the cost, NaN where a matrix is not finite."""
+        """One Newton step of `solve`, for kernels. False where a matrix is not finite."""
         cdef Problem problem
         memset(&problem, 0, sizeof(problem))
         problem.n_matrices, problem.prior_count = K, prior_count
         problem.covariances, problem.counts, problem.offsets = covariances, counts, offsets
         problem.floor, problem.prior_scale, problem.factors_alone = floor, prior_scale, True
-        return search(&self.space, &problem, max_steps, tol, INFINITY, 0.0)
+        start_from(&self.space, &problem, uniquenesses)
+        if not isfinite(search(&self.space, &problem, 1, 0.0, INFINITY, 0.0)):
+            return False
+        set_uniquenesses(&self.space, &problem, uniquenesses)
+        set_loadings(&self.space, K, offsets, loadings)
+        return True

@@ -1,12 +1,5 @@
 # The exact maximisation of factor analysers on memory of the caller: shared by the kernels, not installed.
 
-from libc.math cimport exp, fabs, log1p
-
-
-cdef inline double log_cosh(double x) noexcept nogil:
-    return fabs(x) + log1p(exp(-2.0 * fabs(x))) - 0.6931471805599453
-
-
 # What is to be minimised: covariance matrices, or panels of rows that make them, the others NULL.
 cdef struct Problem:
     Py_ssize_t n_matrices

@@ -1,4 +1,4 @@
-"""The numbers under `amofa._kernels._analyser`: Newton steps in the logarithms of uniquenesses, on memory of the caller.
+"""Best uniquenesses of factor analysers, by Newton steps in their logarithms; on memory of the caller.
 
 Given the uniquenesses Psi, the best loadings follow from the leading eigenvectors of Psi^-1/2 S Psi^-1/2, so that only
 Psi is searched (Joreskog 1967, Psychometrika 32:443; Lawley & Maxwell 1971), each step held to lower the cost.
@@ -10,6 +10,8 @@ from libc.string cimport memcpy, memset
 from amofa._kernels._blas cimport (
     LEADING_FROM, LEADING_SHARE, cholesky_lower, eigen, eigen_work, eigenvalues, gemm, leading_eigen, solve_lower,
     syrk_lower)
+from amofa._kernels._noise cimport log_cosh
+from amofa._kernels._posterior cimport is_beyond_memory
 
 # The largest step in the logarithm of a uniqueness.
 cdef double LONGEST_STEP = 2.0
@@ -18,8 +20,6 @@ cdef double RIDGE = 1e-3
 # Share of the decrease that a step promises which it must keep, and how often it is shortened to a quarter.
 cdef double SUFFICIENT = 1e-4
 cdef int MOST_HALVINGS = 6
-# Doubles whose number of bytes is within Py_ssize_t.
-cdef double MOST_VALUES = 2.0 ** 59
 # Columns of a panel that are whitened at a time.
 cdef enum:
     PANEL_BLOCK = 256
@@ -41,7 +41,8 @@ cdef bint is_space_too_large(
 ) noexcept nogil:
     """Whether `space_length` might be beyond Py_ssize_t, in which it would wrap round; it is below this sum."""
     cdef double side = <double> d if n_rows < 0 else <double> n_rows
-    return 4.0 * ((d + 4.0) * (<double> n_matrices + n_factors + 4.0) + (side + 64.0) * (side + 64.0)) > MOST_VALUES
+    return is_beyond_memory(
+        4.0 * ((d + 4.0) * (<double> n_matrices + n_factors + 4.0) + (side + 64.0) * (side + 64.0)))
 
 
 cdef Py_ssize_t point_length(Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors) noexcept nogil:
@@ -84,7 +85,7 @@ cdef double best_number(
     Space *space, const Problem *problem, Py_ssize_t *offsets, const Prices *prices, Py_ssize_t max_steps, double tol,
     double patience, double least_saving,
 ) noexcept nogil:
-    """`amofa._kernels._analyser.Solver.choose` from ``here.log_noise`` and ``offsets[1]`` factors; the end is left there."""
+    """`Solver.choose` from ``here.log_noise`` and ``offsets[1]`` factors; the end is left there."""
     cdef double cost = search(space, problem, max_steps, tol, INFINITY, 0.0) + price(space, offsets[1], prices, problem)
     cdef Py_ssize_t q = offsets[1], more, fewer
     while q < prices.most and isfinite(cost):

@@ -44,6 +44,11 @@ cdef struct Scratch:
     double *halves                 # (max p, stride), the upper halves of factor scores
 
 
+# More doubles have more bytes than Py_ssize_t counts.
+cdef inline bint is_beyond_memory(double n_values) noexcept nogil:
+    return n_values > 2.0 ** 59
+
+
 cdef Parameters view_parameters(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil
 cdef Prepared view_prepared(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil
 cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil

@@ -50,9 +50,6 @@ cdef enum:
     TILE_ROWS_MAX = 256
     TILE_ROWS_MIN = 32
 
-# Doubles whose number of bytes is within Py_ssize_t.
-cdef double MOST_VALUES = 2.0 ** 59
-
 # The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has, and so does its
 # Cholesky factor; beyond this the factor is an orthogonal decomposition's, and the distance is taken from the residuals
 # of the factors, at twice the work.
@@ -165,7 +162,7 @@ cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil:
 
     All are below this product; there is no memory for what it rules out.
     """
-    return 4.0 * (<double> K + P + 2 * BLOCK_ROWS_MAX) * (<double> K + P + d + 4.0) > MOST_VALUES
+    return is_beyond_memory(4.0 * (<double> K + P + 2 * BLOCK_ROWS_MAX) * (<double> K + P + d + 4.0))
 
 
 # ---- preparation -----------------------------------------------------------------------------------------------------

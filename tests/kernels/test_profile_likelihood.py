@@ -1,4 +1,4 @@
-"""The exact EM iteration: moments against dense sums, and a likelihood that never falls."""
+"""EM over labels alone: moments against dense sums, and a profile likelihood that never falls."""
 
 from __future__ import annotations
 
@@ -11,29 +11,25 @@ import reference
 from exact_helpers import KINDS, rough_start, tied
 from reference import random_mixture, random_rows, relative_error
 
-from amofa._kernels._exact import ExactIteration
+from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._noise import Noise
-from amofa._parameters import Evaluator
 
 TOLERANCE = 1e-12
 
 
 def bind(mixture, *, noise="component", prior_count=4.0, with_entropy=True, **changes):
     """An iteration on the buffers of the mixture, which it changes."""
-    evaluator = Evaluator(mixture)
     d = mixture.n_features
     arguments = {
         "parameters": mixture.buffer,
         "offsets": mixture.offsets,
-        "prepared": evaluator.prepared,
         "floor": np.full(d, 1e-4),
         "prior_count": prior_count,
         "prior_scale": np.linspace(0.8, 1.2, d),
-        "scratch": evaluator.work,
         "noise": Noise(noise).code,
         "with_entropy": with_entropy,
     }
-    return ExactIteration(**arguments | changes)
+    return ProfileLikelihoodIteration(**arguments | changes)
 
 
 def expect(iteration, x, weights=None):
@@ -83,33 +79,6 @@ def test_a_step_with_shared_noise_is_one_piece(rng):
 # ---- moments ---------------------------------------------------------------------------------------------------------
 
 
-def test_parts_add_up_to_the_whole(rng):
-    mixture = random_mixture(rng, 3, 4, [0, 2, 1])
-    x, w = random_rows(rng, mixture, 700), rng.uniform(0.5, 2, 700)
-    whole, iteration = bind(mixture.copy()), bind(mixture)
-    expect(whole, x, w)
-    for _ in range(2):
-        # The second time with the memory of the first.
-        iteration.clear()
-        parts, scratch = [iteration.part() for _ in range(3)], np.empty(iteration.scratch_size)
-        for part, rows in zip(parts, (slice(0, 100), slice(100, 500), slice(500, 700)), strict=True):
-            part.accumulate(np.ascontiguousarray(x[rows].T), w[rows], scratch)
-        assert not iteration.covariances.any()
-        for part in parts:
-            iteration.add(part)
-        iteration.finish()
-        for name in ("soft_counts", "means", "covariances"):
-            np.testing.assert_allclose(getattr(iteration, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
-        assert iteration.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-12)
-        assert iteration.entropy == pytest.approx(whole.entropy, rel=1e-12)
-    with pytest.raises(ValueError, match="another iteration"):
-        iteration.add(whole.part())
-    with pytest.raises(ValueError, match="one row per feature"):
-        parts[0].accumulate(x.copy(), None, scratch)
-    with pytest.raises(ValueError, match="work is too short"):
-        parts[0].accumulate(x.T.copy(), None, np.empty(5))
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("K", "d", "factors", "n"),
@@ -143,36 +112,6 @@ def test_smallest_count_and_determinants(rng):
     assert iteration.finish() == iteration.soft_counts.min()
     covariances = [c.loadings.T @ c.loadings + np.diag(c.uniquenesses) for c in parameters.components()]
     np.testing.assert_allclose(iteration.log_determinants(), np.linalg.slogdet(covariances)[1], rtol=1e-11, atol=1e-11)
-
-
-def test_rows_may_come_in_pieces(rng):
-    parameters = random_mixture(rng, 3, 4, [1, 0, 2])
-    x, w = random_rows(rng, parameters, 500), rng.uniform(0.5, 2, 500)
-    whole, pieces = bind(parameters), bind(parameters)
-    expect(whole, x, w)
-    pieces.clear()
-    for rows in (slice(0, 100), slice(100, 100), slice(100, 500)):
-        pieces.accumulate(np.ascontiguousarray(x[rows].T), w[rows])
-    pieces.finish()
-    for name in ("soft_counts", "means", "covariances", "log_likelihood", "entropy"):
-        assert relative_error(getattr(pieces, name), getattr(whole, name)) < TOLERANCE
-
-
-def test_clear_forgets(rng):
-    parameters = random_mixture(rng, 2, 3, 1)
-    x = random_rows(rng, parameters, 50)
-    iteration = bind(parameters)
-    expect(iteration, x)
-    first = iteration.covariances.copy()
-    expect(iteration, x)
-    np.testing.assert_array_equal(iteration.covariances, first)
-
-
-def test_without_entropy_it_stays_zero(rng):
-    parameters = random_mixture(rng, 2, 3, 1)
-    iteration = bind(parameters, with_entropy=False)
-    expect(iteration, random_rows(rng, parameters, 50))
-    assert iteration.entropy == 0
 
 
 @pytest.mark.parametrize("noise", KINDS)
@@ -317,36 +256,11 @@ def test_a_component_without_rows_keeps_its_parameters(rng, noise):
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"parameters": np.ones(5)}, "parameters has the wrong length"),
-        ({"offsets": np.array([0, 1])}, "prepared has the wrong length"),
-        ({"offsets": np.array([1, 2, 3])}, "offsets must start with 0"),
-        ({"offsets": np.array([0, 4, 3])}, "offsets must not decrease"),
-        ({"prepared": np.ones(5)}, "prepared has the wrong length"),
-        ({"floor": np.ones(4)}, "prepared has the wrong length"),
-        ({"prior_scale": np.ones(2)}, "prior_scale must have one value per feature"),
-        ({"scratch": np.ones(5)}, "too short|wrong length"),
-    ],
-)
-def test_wrong_buffers_are_refused(rng, changes, message):
-    with pytest.raises(ValueError, match=message):
-        bind(random_mixture(rng, 2, 3, [1, 2]), **changes)
-
-
-@pytest.mark.parametrize("name", ["parameters", "offsets", "prepared", "floor", "prior_scale", "scratch"])
-def test_none_is_refused(rng, name):
-    with pytest.raises(TypeError, match=f"'{name}' must not be None"):
-        bind(random_mixture(rng, 2, 3, [1, 2]), **{name: None})
-
-
-def test_wrong_rows_are_refused(rng):
-    iteration = bind(random_mixture(rng, 2, 3, 1))
-    with pytest.raises(ValueError, match="x must have one row per feature"):
-        iteration.accumulate(np.ones((4, 5)), None)
-    with pytest.raises(ValueError, match="row_weights"):
-        iteration.accumulate(np.ones((3, 5)), np.ones(4))
+def test_a_scale_of_another_length_is_refused(rng):
+    with pytest.raises(ValueError, match="prior_scale must have one value per feature"):
+        bind(random_mixture(rng, 2, 3, [1, 2]), prior_scale=np.ones(2))
+    with pytest.raises(TypeError, match="'prior_scale' must not be None"):
+        bind(random_mixture(rng, 2, 3, [1, 2]), prior_scale=None)
 
 
 @pytest.mark.parametrize("noise", KINDS)

@@ -1,14 +1,68 @@
-"""The M-step's small dense algebra: sufficient statistics of each component -> mean, loadings and uniquenesses."""
+"""The M-step of standard EM, in which labels and factors are missing: closed forms for all parameters."""
 
 from libc.math cimport INFINITY
 
+import numpy as np
+
 from amofa._kernels._blas cimport cholesky_lower, gemm, solve_lower
-from amofa._kernels._posterior cimport Parameters, Prepared, check_layout
-from amofa._kernels._statistics cimport Statistics
+from amofa._kernels._iteration cimport Iteration
+from amofa._kernels._posterior cimport Parameters, Prepared
+from amofa._kernels._statistics cimport Sums
+
+# A component with less than this share of all soft counts has no rows of its own: it keeps its shape.
+cdef double EMPTY_SHARE = 1e-12
+
+
+cdef class StandardIteration(Iteration):
+    """EM in which the factors are missing, too: one step raises the likelihood.
+
+    Parameters
+    ----------
+    parameters : (K + 2 K d + P d,) float64
+        The mixture, as in `amofa._parameters.Parameters.buffer`; the maximiser after `maximize`.
+    offsets : (K + 1,) intp
+    floor : (d,) float64
+        Smallest uniqueness of each column.
+    with_entropy : bool
+        Whether the entropy of the responsibilities is summed too.
+
+    Raises
+    ------
+    ValueError
+        If a buffer has the wrong length.
+    FloatingPointError
+        If the covariance of a component is singular.
+    """
+
+    cdef double[::1] work
+
+    def __cinit__(
+        self,
+        double[::1] parameters not None,
+        const Py_ssize_t[::1] offsets not None,
+        const double[::1] floor not None,
+        bint with_entropy=True,
+    ):
+        cdef Py_ssize_t k, length = 0
+        self.bind(parameters, offsets, floor, False, with_entropy)
+        for k in range(self.mixture.n_components):
+            length = max(length, maximize_length(self.mixture.n_features, offsets[k + 1] - offsets[k]))
+        self.work = np.empty(length)
+
+    cdef int set_maximizer(self) except -1:
+        """Cost O(sum_k d p_k^2). A floor keeps the step monotone: there is one maximum in each uniqueness."""
+        cdef Py_ssize_t status
+        with nogil:
+            status = maximize_mixture(&self.mixture, &self.totals, &self.floor[0], &self.values, &self.work[0])
+        if status < 0:
+            raise FloatingPointError("the soft counts are all zero, or not finite")
+        if status:
+            raise FloatingPointError(f"the moments of component {status - 1} are not finite")
+        return 0
 
 
 cdef int maximize_component(
-    Py_ssize_t k, const Prepared *mixture, const double *cholesky, const Statistics *statistics, const double *floor,
+    Py_ssize_t k, const Prepared *mixture, const double *cholesky, const Sums *sums, const double *floor,
     double *mean, double *loadings, double *uniquenesses, double *work,
 ) noexcept nogil:
     """Mean, loadings and uniquenesses of component k.
@@ -18,17 +72,17 @@ cdef int maximize_component(
     Lambda_new' = E_zz^-1 C_yx and Psi_new = diag(cov(e) - Lambda_new C_yx)   (paper, eqs. MoFAEMLambdaMu, MoFAEMPsi).
     """
     cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], j, q, r
-    cdef double n = statistics.soft_counts[k], explained, variance
+    cdef double n = sums.soft_counts[k], explained, variance
     cdef const double *projection = mixture.projections + mixture.offsets[k] * d
-    cdef const double *second = statistics.second + k * d
-    cdef const double *cross = statistics.cross + mixture.offsets[k] * d
+    cdef const double *second = sums.second + k * d
+    cdef const double *cross = sums.cross + mixture.offsets[k] * d
     cdef double *covariance = work            # (p, d)  C_yx
     cdef double *moment = covariance + p * d  # (p, p)  E_zz
     cdef double *shift = moment + p * p       # (d)     m
     cdef double *projected_shift = shift + d  # (p)     W m
 
     for j in range(d):
-        shift[j] = statistics.first[k * d + j] / n
+        shift[j] = sums.first[k * d + j] / n
         mean[j] = mixture.means[k * d + j] + shift[j]
     gemm(b"N", b"N", p, 1, d, 1.0, projection, d, shift, 1, 0.0, projected_shift, 1)
     for q in range(p):
@@ -71,25 +125,21 @@ cdef void multiply_lower(
                 out[q * d + j] += lower[q * p + r] * b[r * d + j]
 
 
-# A component with less than this share of all soft counts has no rows of its own: it keeps its shape.
-cdef double EMPTY_SHARE = 1e-12
-
-
 cdef Py_ssize_t maximize_mixture(
-    const Prepared *mixture, const Statistics *statistics, const double *floor, Parameters *parameters, double *work,
+    const Prepared *mixture, const Sums *sums, const double *floor, Parameters *parameters, double *work,
 ) noexcept nogil:
     """All components in turn. Returns 0, 1 + the component whose moments are not finite, or -1 where no row counts."""
     cdef Py_ssize_t K = mixture.n_components, d = mixture.n_features, k, p
     cdef const double *cholesky = mixture.choleskys
     cdef double total = 0.0
     for k in range(K):
-        total += statistics.soft_counts[k]
+        total += sums.soft_counts[k]
     if not 0.0 < total < INFINITY:
         return -1
     for k in range(K):
-        parameters.weights[k] = statistics.soft_counts[k] / total
+        parameters.weights[k] = sums.soft_counts[k] / total
         if parameters.weights[k] > EMPTY_SHARE:
-            if maximize_component(k, mixture, cholesky, statistics, floor, parameters.means + k * d,
+            if maximize_component(k, mixture, cholesky, sums, floor, parameters.means + k * d,
                                   parameters.loadings + mixture.offsets[k] * d, parameters.uniquenesses + k * d,
                                   work):
                 return k + 1
@@ -100,12 +150,3 @@ cdef Py_ssize_t maximize_mixture(
 
 cdef Py_ssize_t maximize_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
     return p * d + p * p + d + p
-
-
-def maximize_size(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
-    """Length of the work buffer of an M-step."""
-    cdef Py_ssize_t k, length = 0
-    check_layout(offsets, n_features)
-    for k in range(offsets.shape[0] - 1):
-        length = max(length, maximize_length(n_features, offsets[k + 1] - offsets[k]))
-    return length

@@ -1,0 +1,159 @@
+"""One EM iteration: the sums of its E-step over blocks of rows, and the M-step of a subclass.
+
+Memory is allocated once for the many iterations of an EM run, so that one costs no more than its work.
+"""
+
+from libc.string cimport memset
+
+import numpy as np
+
+from amofa._kernels._posterior cimport (
+    check_layout, check_parameters, check_work, checked_mixture, prepare_mixture, prepared_length, scratch_length,
+    view_parameters, view_scratch)
+from amofa._kernels._statistics cimport add_rows, view_sums
+
+from amofa._kernels._statistics import sums_size
+
+
+cdef class Iteration:
+    """Base of the iterations of EM: all but the M-step.
+
+    Attributes
+    ----------
+    sums : float64
+        Sufficient statistics of the rows accumulated, see `amofa._kernels._statistics.accumulate`.
+    soft_counts : (K,) float64
+        The part of `sums` that counts the rows of each component.
+    """
+
+    def __cinit__(self, *_, **__):
+        if type(self) is Iteration:
+            raise TypeError("an iteration needs an M-step: make one of a subclass")
+
+    cdef int bind(
+        self, double[::1] parameters, const Py_ssize_t[::1] offsets, const double[::1] floor, bint full,
+        bint with_entropy,
+    ) except -1:
+        cdef Py_ssize_t d = floor.shape[0], K = offsets.shape[0] - 1
+        check_layout(offsets, d)
+        self.prepared = np.empty(prepared_length(K, d, &offsets[0]))
+        self.mixture = checked_mixture(self.prepared, offsets, d)
+        check_parameters(&self.mixture, parameters)
+        self.parameters, self.offsets, self.floor = parameters, offsets, floor
+        self.full, self.with_entropy = full, with_entropy
+        self.sums = np.zeros(sums_size(offsets, d, full))
+        self.soft_counts = self.sums[2:2 + K]
+        self.own_sums = self.sums
+        self.scratch = np.empty(scratch_length(K, d, &offsets[0]))
+        self.values = view_parameters(K, d, &parameters[0])
+        self.totals = view_sums(K, d, full, &self.own_sums[0])
+        self.block = view_scratch(&self.mixture, &self.scratch[0])
+        self.prepare()
+        return 0
+
+    @property
+    def n_components(self):
+        return self.mixture.n_components
+
+    @property
+    def n_factors(self):
+        """Of all components together."""
+        return self.offsets[self.mixture.n_components]
+
+    @property
+    def row_work(self):
+        """Multiplications for each row beyond those of the E-step, if it belongs to one component."""
+        return self.mixture.n_features * (self.mixture.n_features if self.full else self.n_factors)
+
+    @property
+    def merge_work(self):
+        """Additions that `add_sums` costs, about."""
+        cdef Py_ssize_t d = self.mixture.n_features
+        return self.mixture.n_components * d * d if self.full else self.own_sums.shape[0]
+
+    @property
+    def scratch_size(self):
+        """Values of the scratch memory that a thread needs."""
+        return self.scratch.shape[0]
+
+    @property
+    def log_likelihood(self):
+        """Of the rows accumulated, nats."""
+        return self.totals.log_likelihood[0]
+
+    @property
+    def entropy(self):
+        """Of the responsibilities of the rows accumulated, nats; 0 where it is not summed."""
+        return self.totals.entropy[0]
+
+    def prepare(self):
+        """Prepare the parameters for the E-step; to be called after each change of them but that of `maximize`.
+
+        Raises
+        ------
+        FloatingPointError
+            If the covariance of a component is singular.
+        """
+        cdef Py_ssize_t singular
+        with nogil:
+            singular = prepare_mixture(&self.values, &self.mixture)
+        if singular:
+            raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")
+
+    def clear(self):
+        """Forget the rows accumulated."""
+        memset(&self.own_sums[0], 0, self.own_sums.shape[0] * sizeof(double))
+
+    def accumulate(
+        self,
+        const double[:, ::1] x not None,  # IN   (d, n)
+        const double[::1] row_weights,  # IN   (n), or None for ones
+        double[::1] sums=None,  # INOUT  as long as those of the iteration, added to
+        double[::1] scratch=None,  # WORK  of `scratch_size` values
+    ):
+        """Add the sufficient statistics of the columns of x to sums, and change nothing else.
+
+        Several threads may do so at a time, each with sums and scratch memory of its own. Without them the sums are
+        those of the iteration.
+        """
+        cdef Sums totals
+        cdef Scratch block
+        if sums is None:
+            add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.totals)
+            return
+        self.check_sums(sums)
+        if scratch is None:
+            raise ValueError("sums of their own need scratch memory of their own")
+        check_work(&self.mixture, scratch)
+        totals = view_sums(self.mixture.n_components, self.mixture.n_features, self.full, &sums[0])
+        block = view_scratch(&self.mixture, &scratch[0])
+        add_rows(x, row_weights, self.with_entropy, &self.mixture, &block, &totals)
+
+    def add_sums(self, const double[::1] sums not None):
+        """Add sums of other rows under the same mixture, wherever they were accumulated."""
+        cdef Py_ssize_t i
+        self.check_sums(sums)
+        with nogil:
+            for i in range(sums.shape[0]):
+                self.own_sums[i] += sums[i]
+
+    cdef int check_sums(self, const double[::1] sums) except -1:
+        if sums.shape[0] != self.own_sums.shape[0]:
+            raise ValueError("sums has the wrong length for this iteration")
+        return 0
+
+    def maximize(self):
+        """Run the M-step, and prepare the new parameters for the next E-step.
+
+        A component without rows keeps its mean, loadings and uniquenesses. Uniquenesses are at or above the floor.
+
+        Raises
+        ------
+        FloatingPointError
+            If moments are not finite, a covariance is singular, or no row has been counted.
+        """
+        self.set_maximizer()
+        self.prepare()
+
+    cdef int set_maximizer(self) except -1:
+        raise NotImplementedError
