@@ -7,8 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-import reference
+from fits import SEARCHES
 from hypothesis import settings
+from reference import random_mixture
 
 import amofa
 
@@ -43,20 +44,8 @@ def rng(seed):
     return np.random.default_rng(seed)
 
 
-@pytest.fixture(scope="session")
-def random_mixture():
-    """The function random_mixture(rng, K, d, p): parameters of a random, well conditioned mixture."""
-    return reference.random_mixture
-
-
-@pytest.fixture(scope="session")
-def random_rows():
-    """The function random_rows(rng, parameters, n): rows (n, d) drawn from a mixture."""
-    return reference.random_rows
-
-
 @pytest.fixture
-def make_model(rng, random_mixture):
+def make_model(rng):
     """The function make_model(K, d, p): a random model, through the public constructor."""
 
     def made(K, d, p):
@@ -67,7 +56,7 @@ def make_model(rng, random_mixture):
     return made
 
 
-@pytest.fixture(params=["thorough", "paper"])
+@pytest.fixture(params=SEARCHES)
 def search(request):
     """The name of each search."""
     return request.param

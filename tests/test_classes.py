@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from datasets import factor_analysers, gaussians
+from reference import random_mixture
 from scipy.stats import multivariate_normal
 
 import amofa
@@ -142,7 +143,7 @@ def fits_of(rng, mixtures, counts):
     return models, [ClassFit(model, model, n) for model, n in zip(models, counts, strict=True)]
 
 
-def test_prior_is_worth_its_rows(rng, random_mixture):
+def test_prior_is_worth_its_rows(rng):
     counts = [30.0, 50.0]
     models, _ = fits_of(rng, [random_mixture(rng, 3, 4, 2), random_mixture(rng, 2, 4, 1)], counts)
     parts = [
@@ -159,7 +160,7 @@ def test_prior_is_worth_its_rows(rng, random_mixture):
     assert with_prior(models, counts, 0.0) == models
 
 
-def test_densities_of_pooled_models_are_those_of_their_covariances(rng, random_mixture):
+def test_densities_of_pooled_models_are_those_of_their_covariances(rng):
     counts = [30.0, 50.0]
     _, fits = fits_of(rng, [random_mixture(rng, 1, 3, 1), random_mixture(rng, 1, 3, 2)], counts)
     X = rng.normal(size=(5, 3))

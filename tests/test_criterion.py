@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from fits import NOISES
 from reference import covariance, random_mixture
 from scipy import integrate
 
@@ -184,8 +185,6 @@ def test_only_the_integrated_likelihood_uses_the_entropy():
 
 # ---- prices of components --------------------------------------------------------------------------------------------
 
-KINDS = ["component", "shared", "isotropic"]
-
 
 def shapes_of(parameters, n):
     return [(c.weight * n, len(c.loadings), log_determinant(c)) for c in parameters.components()]
@@ -237,7 +236,7 @@ def dense_evidence(mixture, n, noise, rows):
 
 
 @pytest.mark.parametrize("prior_count", [0.0, 1.0, 4.0])
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(("d", "factors"), [(1, [0]), (1, [1, 0]), (4, [2, 0, 4]), (10, [1, 3]), (40, [3, 12])])
 def test_evidence_is_the_dense_one(rng, d, factors, noise, prior_count):
     n = 200.0
@@ -259,7 +258,7 @@ def test_evidence_is_the_dense_one(rng, d, factors, noise, prior_count):
             assert evidence.mixture(shapes) == pytest.approx(separate, rel=1e-12)
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("p", [0, 1, 3])
 def test_means_and_loadings_cost_at_least_what_they_cost_in_bic(rng, p, noise):
     d, n = 6, 300.0
@@ -303,7 +302,7 @@ def test_likelihood_has_no_price():
     assert likelihood.mixture([(10.0, 2, -3.0), (5.0, 0, 1.0)]) == 0.0
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 def test_a_narrower_component_costs_more(rng, noise):
     evidence = Evidence(5, 100.0, noise, 4.0)
     c = random_mixture(rng, 1, 5, 2).component(0)
@@ -313,14 +312,14 @@ def test_a_narrower_component_costs_more(rng, noise):
     assert prices[1] - prices[2] == pytest.approx(5 * math.log(100) / 2, rel=1e-12)
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 def test_more_factors_cost_more(noise):
     d, n = 8, 400.0
     for pricing in (Evidence(d, n, noise, 4.0), *(Counted(CRITERIA[name], d, n, noise) for name in CRITERIA)):
         assert (np.diff(pricing.prices(150.0, 4)) > 0).all()
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("count", [0.5, 150.0])
 def test_prices_by_number_of_factors_and_determinant(rng, noise, count):
     d, n = 6, 400.0
@@ -334,7 +333,7 @@ def test_prices_by_number_of_factors_and_determinant(rng, noise, count):
             assert pricing.component(count, p, found) == pytest.approx(expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 def test_components_of_hardly_any_rows_have_a_finite_price(noise):
     for pricing in (Evidence(3, 50.0, noise, 4.0), Counted(message_length, 3, 50.0, noise)):
         for count in (0.0, 1e-300, 0.5):
@@ -359,14 +358,14 @@ def test_counted_is_the_criterion(rng, name, d, factors):
 def test_tied_uniquenesses_are_paid_once(rng, d, factors, name, price):
     n, K = 250.0, len(factors)
     shapes = shapes_of(random_mixture(rng, K, d, factors), n)
-    free, shared, isotropic = (Counted(CRITERIA[name], d, n, noise).mixture(shapes) for noise in KINDS)
+    free, shared, isotropic = (Counted(CRITERIA[name], d, n, noise).mixture(shapes) for noise in NOISES)
     assert free - shared == pytest.approx(price * d * (K - 1), rel=1e-12, abs=1e-12)
     assert free - isotropic == pytest.approx(price * K * (d - 1), rel=1e-12, abs=1e-12)
 
 
 def test_tied_uniquenesses_make_a_message_shorter(rng):
     shapes = shapes_of(random_mixture(rng, 3, 6, [2, 2, 5]), 250.0)
-    free, shared, isotropic = (Counted(message_length, 6, 250.0, noise).mixture(shapes) for noise in KINDS)
+    free, shared, isotropic = (Counted(message_length, 6, 250.0, noise).mixture(shapes) for noise in NOISES)
     # 6 uniquenesses of two components are gone: each costs what it does where a component has all rows.
     assert free - shared == pytest.approx(2 * 6 * (math.log(250 / 12) + 1) / 2, rel=1e-12)
     # 5 of 12 values of each mean and noise are gone: each costs (log(N pi_k / 12) + 1) / 2 in the paper's length.

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from reference import random_mixture
 
 from amofa import io
 from amofa._model import files
@@ -20,13 +21,13 @@ SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "n_para
 
 
 @pytest.fixture
-def from_arrays(rng, random_mixture):
+def from_arrays(rng):
     """A model without a fit, with components of 0, 1 and 3 factors."""
     return MixtureOfFactorAnalyzers._from_fit(random_mixture(rng, 3, 2, (0, 1, 3)), None)
 
 
 @pytest.fixture
-def fitted(rng, random_mixture):
+def fitted(rng):
     """A model with all that a fit reports."""
     history = (
         Step("start", -1, (1,), 12.5, 12.25, -7.0, 30, True),
@@ -74,7 +75,7 @@ def test_steps_are_of_plain_python_types(fitted, tmp_path):
         assert all(type(p) is int for p in loaded.n_factors)
 
 
-def test_weights_whose_sum_is_not_quite_one_keep_their_bits(rng, random_mixture, tmp_path):
+def test_weights_whose_sum_is_not_quite_one_keep_their_bits(rng, tmp_path):
     parameters = random_mixture(rng, 3, 2, 1)
     parameters.weights[:] = 0.1, 0.2, 0.7 + 1e-9
     model = MixtureOfFactorAnalyzers._from_fit(parameters, None)

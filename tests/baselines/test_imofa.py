@@ -43,7 +43,7 @@ def test_history_is_minus_the_validation_log_likelihood(two_groups):
     assert all(step.cost >= accepted[-1].cost for step in model.history[last + 1 :])
 
 
-def test_children_have_their_own_parents_loadings(rng, random_mixture):
+def test_children_have_their_own_parents_loadings(rng):
     """Also where the parent is not the first component."""
     parents = [
         Component(w, rng.normal(size=4), rng.normal(size=(p, 4)), rng.uniform(0.5, 1.0, 4))

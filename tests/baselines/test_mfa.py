@@ -3,6 +3,7 @@
 import datasets
 import numpy as np
 import pytest
+from fits import NOISES
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
@@ -11,13 +12,10 @@ from amofa._data.standardize import Standardized
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._analyser import Solver
-from amofa._noise import Noise
 from amofa.baselines import mfa
 from amofa.baselines._partitions import draw_seeds, k_means, nearest_centers, partition_moments
 from amofa.baselines.mfa import _start
 from amofa.criterion import Likelihood
-
-NOISES = tuple(Noise)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import strategies
+from fits import NOISES
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
@@ -314,7 +315,7 @@ def test_factors_beyond_the_columns_that_vary_are_empty(rng, n_factors):
     np.testing.assert_array_equal(model.loadings[0][0], 0)
 
 
-@pytest.mark.parametrize("noise", ["component", "shared", "isotropic"])
+@pytest.mark.parametrize("noise", NOISES)
 def test_factors_are_kept_where_weights_sum_to_one(rng, noise):
     x = groups(rng)
     model = amofa.fit(x, n_factors=2, noise=noise, sample_weight=np.full(len(x), 1 / len(x)))

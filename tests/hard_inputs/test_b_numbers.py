@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fits import blobs, fitted, same_groups
+from fits import NOISES, blobs, fitted, same_groups
 
 import amofa
 
@@ -150,7 +150,7 @@ def test_27_other_criteria_follow_from_what_a_model_tells(rng):
     assert min(caic, key=caic.get) == 2
 
 
-@pytest.mark.parametrize("noise", ["component", "shared", "isotropic"])
+@pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("q", [0, 2])
 def test_28_every_free_parameter_counts_once(rng, noise, q):
     X, _ = blobs(rng, [80, 80, 80], 7 * np.eye(3, 4))

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import amofa
+from amofa._noise import Noise
 
 SEARCHES = ("thorough", "paper")
-NOISES = ("component", "shared", "isotropic")
+NOISES = tuple(Noise)
 
 # ---- fits ------------------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from fits import NOISES, SEARCHES
 from hypothesis import strategies as st
 
-SEARCHES = ("thorough", "paper")
 KINDS_OF_COLUMNS = (
     "normal", "groups", "rounded", "binary", "few values", "constant", "nearly constant", "heavy tails", "outlier",
     "one other", "powers", "copy", "sum", "nearly a copy", "steps",
@@ -148,7 +148,7 @@ def options(draw, n, d, *, searches=SEARCHES, forced=True):
     search = draw(st.sampled_from(searches))
     made: dict[str, Any] = {"search": search}
     if search == "thorough":
-        _put(draw, made, "noise", ["auto", "component", "shared", "isotropic"])
+        _put(draw, made, "noise", ["auto", *NOISES])
         _put(draw, made, "criterion", ["evidence", "mml", "bic", "aic", "icl"])
         _put(draw, made, "prior_rows", [0.0, 0.0, 1e-6, 50.0, 1e9])
     else:

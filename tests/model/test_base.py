@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from reference import random_mixture
 from scipy.stats import chi2
 
 from amofa.history import FitReport, Step
@@ -209,7 +210,7 @@ def report():
 
 
 @pytest.fixture
-def fitted(rng, random_mixture, report):
+def fitted(rng, report):
     return MixtureOfFactorAnalyzers._from_fit(random_mixture(rng, 2, 3, (0, 2)), report)
 
 
@@ -222,7 +223,7 @@ def test_what_a_fit_reports(fitted, report):
     assert not fitted.at_floor.flags.writeable
 
 
-def test_parameters_of_a_fit_are_copied(rng, random_mixture, report):
+def test_parameters_of_a_fit_are_copied(rng, report):
     parameters = random_mixture(rng, 2, 3, (0, 2))
     model = MixtureOfFactorAnalyzers._from_fit(parameters, report)
     np.testing.assert_array_equal(model.loadings[1], parameters.loadings.T)

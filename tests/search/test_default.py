@@ -8,11 +8,10 @@ from itertools import pairwise
 import datasets
 import numpy as np
 import pytest
+from fits import NOISES
 
 import amofa
 from amofa.criterion import CRITERIA, Evidence
-
-KINDS = ["component", "shared", "isotropic"]
 
 
 def three_groups(rng):
@@ -79,7 +78,7 @@ def test_two_spheres_far_apart(draw):
     np.testing.assert_allclose(model.weights, [0.6, 0.4], rtol=1e-9)
 
 
-@pytest.mark.parametrize("noise", [*KINDS, "auto"])
+@pytest.mark.parametrize("noise", [*NOISES, "auto"])
 def test_white_noise_is_one_component(rng, noise):
     model = amofa.fit(rng.standard_normal((200, 5)), noise=noise)
     assert model.n_factors.tolist() == [0]
@@ -131,13 +130,13 @@ def test_bounds_are_kept(rng):
     assert amofa.fit(y, max_factors=2, max_components=1).n_factors.tolist() == [2]
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("K", [1, 2, 4])
 def test_a_given_number_of_components_is_kept(rng, K, noise):
     assert amofa.fit(blobs(rng)[0], n_components=K, noise=noise).n_components == K
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("q", [0, 1, 3])
 def test_a_given_number_of_factors_is_kept(rng, q, noise):
     model = amofa.fit(blobs(rng)[0], n_factors=q, max_components=3, noise=noise)

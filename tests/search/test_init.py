@@ -5,7 +5,7 @@ from __future__ import annotations
 import datasets
 import numpy as np
 import pytest
-from fits import check_model
+from fits import NOISES, check_model
 
 import amofa
 from amofa._data.row_chunks import Samples
@@ -68,7 +68,7 @@ def test_what_a_search_found_gets_no_worse(rng, name, options):
         assert again.n_components == model.n_components
 
 
-@pytest.mark.parametrize("noise", ["component", "shared", "isotropic"])
+@pytest.mark.parametrize("noise", NOISES)
 def test_a_model_is_looked_at_as_it_is(drawn, noise):
     X, _ = drawn
     model = amofa.fit(X, noise=noise)
@@ -217,7 +217,7 @@ def test_a_start_that_no_search_comes_to(rng, search):
         assert np.abs(np.diff(model.means, axis=0)).argmax() == column
 
 
-@pytest.mark.parametrize("noise", ["component", "shared", "isotropic"])
+@pytest.mark.parametrize("noise", NOISES)
 def test_components_of_labels_are_the_fits_of_their_rows(rng, noise):
     X, y = datasets.factor_analysers(rng, 6, [2, 1], [200, 150], distance=30)
     first = amofa.fit(X, init=y, noise=noise).history[0]

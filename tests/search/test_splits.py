@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fits import NOISES
 
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
 from amofa._em.profile_likelihood import Problem
@@ -203,7 +204,7 @@ def test_many_columns_are_looked_at_by_their_leading_axes_and_the_last(rng):
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("noise", ["component", "shared", "isotropic"])
+@pytest.mark.parametrize("noise", NOISES)
 def test_parts_are_weighted_means_and_variances(rng, noise):
     x, second = two_groups(rng)
     w = rng.uniform(0.5, 2, x.shape[1])
@@ -223,7 +224,7 @@ def test_parts_are_weighted_means_and_variances(rng, noise):
     np.testing.assert_allclose(start.uniquenesses, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("noise", ["component", "shared", "isotropic"])
+@pytest.mark.parametrize("noise", NOISES)
 def test_parts_keep_the_floor(noise):
     x = np.repeat([[0.0, 1.0]], 2, axis=0).repeat(5, axis=1)
     floor = np.array([0.02, 0.03])
