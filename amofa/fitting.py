@@ -197,10 +197,10 @@ def fit(
     """
     # In the order of the fields, which is that of the arguments.
     options = FitOptions(
-        *(n_components, n_factors, max_components, max_factors, init),
-        *(search, criterion, noise, noise_floor, prior_scale, prior_rows),
-        *(tol, max_iter, callback, on_iteration, progress, on_interrupt, max_time, checkpoint, n_threads),
-    )
+        n_components, n_factors, max_components, max_factors, init,
+        search, criterion, noise, noise_floor, prior_scale, prior_rows,
+        tol, max_iter, callback, on_iteration, progress, on_interrupt, max_time, checkpoint, n_threads,
+    )  # fmt: skip
     names = column_names(X)
     return fit_checked(*check_rows(X, sample_weight, remedy=REMEDY), options, names)
 
