@@ -184,7 +184,7 @@ def fit_classes(
     array([[1., 0.]])
     """
     if "checkpoint" in options:
-        raise TypeError("checkpoint is of a single fit, but here are several for each class; leave it out")
+        raise TypeError("checkpoint is for a single fit, but each class has several; leave it out")
     rows = _Rows.of(check_table(X), y, sample_weight)
     fit_options = FitOptions(criterion=criterion, **options)
     n_components = fit_options.checked(rows.X.shape[1]).n_components

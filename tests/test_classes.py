@@ -400,7 +400,7 @@ def test_wrong_arguments(rows, name, value, error, message):
 
 
 def test_a_checkpoint_is_of_one_fit(rng, tmp_path):
-    with pytest.raises(TypeError, match="checkpoint is of a single fit"):
+    with pytest.raises(TypeError, match="checkpoint is for a single fit"):
         fit_classes(rng.standard_normal((20, 2)), np.arange(20) % 2, checkpoint=tmp_path / "file")
     assert not list(tmp_path.iterdir())
 

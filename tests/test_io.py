@@ -274,8 +274,8 @@ def test_every_array_has_its_dtype_and_shape_checked(name, fitted, tmp_path):
     [
         ({"format": np.array("another.Model")}, r"its format is 'another\.Model', not 'amofa\.Mixture"),
         ({"version": np.array(4)}, "its version is 4, this amofa reads versions 1 to 3; upgrade amofa"),
-        ({"is_fitted": np.array(False)}, "it holds what no such model has: at_floor, converged"),
-        ({"extra": np.zeros(1)}, "it holds what no such model has: extra"),
+        ({"is_fitted": np.array(False)}, "it has unknown content: at_floor, converged"),
+        ({"extra": np.zeros(1)}, "it has unknown content: extra"),
         ({"means": np.zeros((3, 3))}, r"means has shape \(3, 3\), expected \(K = 2, d\)"),
         ({"at_floor": np.zeros((2, 4), bool)}, r"at_floor has shape \(2, 4\), expected \(K = 2, d = 3\)"),
         ({"loadings": np.zeros((2, 4))}, r"loadings has shape \(2, 4\), expected \(P, d = 3\)"),
@@ -310,7 +310,7 @@ def test_a_member_that_is_no_array(from_arrays, tmp_path):
     from_arrays.save(tmp_path / "m.npz")
     with zipfile.ZipFile(tmp_path / "m.npz", "a") as archive:
         archive.writestr("note.txt", "hello")
-    with pytest.raises(ValueError, match=r"it holds what no such model has: note\.txt"):
+    with pytest.raises(ValueError, match=r"it has unknown content: note\.txt"):
         io.load(tmp_path / "m.npz")
 
 

@@ -106,7 +106,7 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> N
     try:
         array = to_array(X)
     except ValueError as error:
-        raise ValueError(f"{name} is no table ({error}); give all rows the same number of columns") from None
+        raise ValueError(f"{name} is not a table ({error}); give all rows the same number of columns") from None
     except TypeError as error:
         raise _no_numbers(X, name, error) from None
     table = _as_real(array, X, name)

@@ -190,7 +190,7 @@ def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None
     if len(names) != len(expected):
         raise ValueError(
             f"{name} has {len(names)} columns, some of the same name, but the model was made for "
-            f"{len(expected)}; drop what is there twice"
+            f"{len(expected)}; drop the duplicates"
         )
     j = next(j for j in range(len(names)) if names[j] != expected[j])
     raise ValueError(

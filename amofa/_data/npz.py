@@ -134,7 +134,7 @@ def _read_array(content: bytes) -> NDArray[Any]:
     """
     start = _ARRAY_START.match(content)
     if not start or start.end() != start.end("length") + int.from_bytes(start["length"], "little"):
-        raise ValueError("an array does not begin as numpy's do")
+        raise ValueError("an array does not begin with a header of numpy")
     kind = start["kind"].decode("latin-1")
     if not _PLAIN_KIND.fullmatch(kind):
         raise ValueError(f"Object arrays and others that are not plain are not read: {kind[:SHOWN_CHARACTERS]!r}")

@@ -163,7 +163,7 @@ def _check_layout(arrays: _Arrays) -> None:
     if unknown := sorted(arrays.keys() - layout.keys()):
         shown = [name[:SHOWN_CHARACTERS] for name in unknown[:_SHOWN_NAMES]]
         shown += ["..."] * (len(unknown) > _SHOWN_NAMES)
-        raise ValueError(f"it holds what no such model has: {', '.join(shown)}")
+        raise ValueError(f"it has unknown content: {', '.join(shown)}")
 
 
 def _check_array(arrays: _Arrays, name: str, kind: str, shape: str, sizes: dict[str, int]) -> None:

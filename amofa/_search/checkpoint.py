@@ -82,7 +82,7 @@ class Checkpoint:
         except ValueError:
             arrays = {}
         if _STATE not in arrays:
-            raise ValueError(f"{self._path} is no checkpoint; it is left as it is: give another path")
+            raise ValueError(f"{self._path} is not a checkpoint and is left as it is; give another path")
         try:
             return from_text(arrays[_STATE].tobytes().decode(), arrays[_VALUES])
         except Exception as error:

@@ -112,7 +112,7 @@ def _steps(search: MixtureOfFactorAnalyzers | Sequence[Step]) -> tuple[Step, ...
     else:
         steps = _check_steps("search", search, Step, "a fitted model, or steps of a search")
     if not steps:
-        raise ValueError("there are no steps of a search; only a model that amofa.fit has searched for has a history")
+        raise ValueError("there are no steps of a search; only models of amofa.fit have a history")
     return steps
 
 

@@ -143,7 +143,7 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
     if unknown:
         without = " without rows" if X is None else ""
         raise TypeError(
-            f"{unknown[0]} is no option of amofa.plot.{draw.__name__}, which draws this model{without}; "
+            f"{unknown[0]} is not an option of amofa.plot.{draw.__name__}, which draws this model{without}; "
             f"{'pass X, or ' if X is None else ''}call the function of amofa.plot that has it"
         )
     return draw(model, **options) if X is None else draw(model, X, **options)

@@ -91,9 +91,9 @@ def test_the_picture_that_suits(space, searched):
         (
             lambda p, m: m.plot(columns=(0, 1)),
             TypeError,
-            "columns is no option of amofa.plot.loadings, .* without rows; pass X",
+            "columns is not an option of amofa.plot.loadings, .* without rows; pass X",
         ),
-        (lambda p, m: m.plot(np.zeros((3, 5)), scaled=True), TypeError, "scaled is no option of amofa.plot.clusters"),
+        (lambda p, m: m.plot(np.zeros((3, 5)), scaled=True), TypeError, "scaled is not an option of .*clusters"),
         (lambda p, m: p.evolution(m), ValueError, "there are no steps of a search"),
         (lambda p, m: p.message_length([]), ValueError, "there are no steps of a search"),
         (lambda p, m: p.snapshots([], np.zeros((3, 5))), ValueError, "there are no steps; collect them"),

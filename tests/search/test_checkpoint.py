@@ -233,7 +233,7 @@ def test_other_files_are_left_as_they_are(x, path, content):
     if content is not None:
         path.write_bytes(content)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="is no checkpoint; it is left as it is: give another path"):
+    with pytest.raises(ValueError, match="is not a checkpoint and is left as it is; give another path"):
         amofa.fit(x, checkpoint=path)
     assert path.read_bytes() == before
 
