@@ -25,12 +25,13 @@ from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, floor_variances
+from amofa._model.posterior import Rows
 from amofa._search.monitor import FitInterrupted
 from amofa._search.options import FitOptions
 from amofa._typing import FloatArray
 from amofa.fitting import fit_checked
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_models, log_densities, poolings
+from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_log_densities, class_models, poolings
 from amofa.warnings import warn_caller, warn_of_constant_columns
 
 # Smallest uniqueness as a share of a column's variance in all classes. It matters more than in the fit of one table: a
@@ -96,7 +97,10 @@ class ClassMixtures:
         TypeError, ValueError
             If X is not a finite real table of d columns.
         """
-        relative = log_densities(self.models, X)
+        return self._log_posteriors(self.models[0]._samples(X))
+
+    def _log_posteriors(self, rows: Rows) -> FloatArray:
+        relative = class_log_densities(self.models, rows)
         best = relative.max(axis=1, keepdims=True)
         relative -= np.where(best > -np.inf, best, 0.0)
         relative[best[:, 0] == -np.inf] = 0.0

@@ -16,11 +16,19 @@ from amofa._data.checks import (
     check_weights,
 )
 from amofa._data.dataframes import check_same_names, column_names, column_positions
-from amofa._data.row_chunks import PosteriorBlock, Samples
+from amofa._data.row_chunks import Samples
 from amofa._model.base import BaseMixture
-from amofa._model.conditional import condition, fill, reduced
-from amofa._model.likelihood import information_criterion, log_densities, mean_log_density, rows_of
-from amofa._model.missing_data import IncompleteSamples
+from amofa._model.conditional import condition, fill
+from amofa._model.posterior import (
+    Rows,
+    coordinates,
+    factor_scores,
+    information_criterion,
+    log_densities,
+    mean_log_density,
+    responsibilities,
+    rows_of,
+)
 from amofa._typing import FloatArray
 
 if TYPE_CHECKING:
@@ -80,7 +88,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
 
     # -- rows --
 
-    def _samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples | IncompleteSamples:
+    def _samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Rows:
         if self.feature_names is not None:
             check_same_names(column_names(X), self.feature_names)
         table, is_incomplete = check_incomplete_table(X, n_features=self.n_features)
@@ -134,14 +142,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         array([[0.5  , 0.5  ],
                [0.119, 0.881]])
         """
-        samples = self._samples(X)
-        proba = np.empty((samples.n_rows, self.n_components))
-
-        def put(block: PosteriorBlock) -> None:
-            proba[block.rows] = block.responsibilities.T
-
-        samples.over_posterior(self._parameters, put)
-        return proba
+        return responsibilities(self._parameters, self._samples(X))
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return the log density of every row, in nats.
@@ -201,15 +202,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         >>> model.factor_scores([[3.0, 0.0]])
         [array([[1.]])]
         """
-        samples = self._samples(X)
-        scores = [np.empty((samples.n_rows, p)) for p in self._parameters.n_factors]
-
-        def put(block: PosteriorBlock) -> None:
-            for of_one, part in zip(scores, np.split(block.scores, self._parameters.offsets[1:-1]), strict=True):
-                of_one[block.rows] = part.T
-
-        samples.over_posterior(self._parameters, put, with_scores=True)
-        return scores
+        return factor_scores(self._parameters, self._samples(X))
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Transform rows to the coordinates of the mixture: responsibilities and factor scores.
@@ -229,14 +222,7 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         >>> model.transform([[3.0, 0.0]])
         array([[1., 1.]])
         """
-        samples = self._samples(X)
-        Z = np.empty((samples.n_rows, self.n_components + len(self._parameters.loadings)))
-
-        def put(block: PosteriorBlock) -> None:
-            Z[block.rows] = reduced(block, self._parameters)
-
-        samples.over_posterior(self._parameters, put, with_scores=True)
-        return Z
+        return coordinates(self._parameters, self._samples(X))
 
     def inverse_transform(self, Z: ArrayLike) -> FloatArray:
         """Map the output of `transform` back to rows: sum_k r_k mu_k + Lambda_k (r_k z_k), which is linear.
@@ -260,12 +246,12 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         >>> model.inverse_transform(model.transform([[3.0, 0.0]]))
         array([[1., 1.]])
         """
-        coordinates = np.concatenate([self.means, self._parameters.loadings])
-        samples = Samples(check_table(Z, name="Z", n_features=len(coordinates)))
+        basis = np.concatenate([self.means, self._parameters.loadings])
+        samples = Samples(check_table(Z, name="Z", n_features=len(basis)))
         X = np.empty((samples.n_rows, self.n_features))
         start = 0
         for z, _ in samples.chunks():
-            np.matmul(z.T, coordinates, out=X[start : start + z.shape[1]])
+            np.matmul(z.T, basis, out=X[start : start + z.shape[1]])
             start += z.shape[1]
         return X
 

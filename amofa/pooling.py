@@ -7,11 +7,12 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from amofa._model.likelihood import log_densities as log_densities_of_rows
+from amofa._data.row_chunks import Samples
+from amofa._model.posterior import Rows, log_densities
 from amofa._typing import FloatArray
 from amofa.mixture import MixtureOfFactorAnalyzers
 
@@ -55,10 +56,9 @@ _UNTESTED = Pooling(10.0, 1.0)
 # ---- models of classes -----------------------------------------------------------------------------------------------
 
 
-def log_densities(models: Sequence[MixtureOfFactorAnalyzers], X: ArrayLike) -> FloatArray:
+def class_log_densities(models: Sequence[MixtureOfFactorAnalyzers], rows: Rows) -> FloatArray:
     """Return the log density of every row under every class, (n, C), in nats."""
-    rows = models[0]._samples(X)  # checked once; all models are of the same columns
-    return np.stack([log_densities_of_rows(model._parameters, rows) for model in models], axis=1)
+    return np.stack([log_densities(model._parameters, rows) for model in models], axis=1)
 
 
 def class_models(fits: Sequence[ClassFit], pooling: Pooling) -> list[MixtureOfFactorAnalyzers]:
@@ -157,11 +157,11 @@ def best_pooling(
         # A class with almost no rows does not count here, and has no covariance of its own.
         grid = [pooling for pooling in grid if pooling.rows > 0] or grid
     weights = np.concatenate([np.ones(len(rows.y)) if rows.weights is None else rows.weights for rows in held_out])
-    losses = {}
+    losses, tables = {}, [Samples(rows.X) for rows in held_out]
     for n in dict.fromkeys(pooling.rows for pooling in grid):
         kinds = zip(*(pooled_models(of_part, n) for of_part in fits), strict=True)
         single, mixture = (
-            np.concatenate([log_densities(models, rows.X) for models, rows in zip(kind, held_out, strict=True)])
+            np.concatenate([class_log_densities(models, rows) for models, rows in zip(kind, tables, strict=True)])
             for kind in kinds
         )
         for pooling in (pooling for pooling in grid if pooling.rows == n):

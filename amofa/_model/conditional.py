@@ -14,6 +14,7 @@ from scipy.linalg import qr, solve_triangular
 
 from amofa._data.row_chunks import PosteriorBlock
 from amofa._model.missing_data import Columns, marginal, over_pattern, patterns
+from amofa._model.posterior import reduced
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.threads import use_threads
@@ -168,12 +169,6 @@ def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None
             missing = np.flatnonzero(~observed)
             if len(missing):
                 over_pattern(parameters, table, rows, observed, partial(put, missing, np.flatnonzero(observed)))
-
-
-def reduced(block: PosteriorBlock, parameters: Parameters) -> FloatArray:
-    """Return the responsibilities r_k, followed by each component's factor scores times r_k, (n, K + P)."""
-    spread = np.repeat(block.responsibilities, parameters.n_factors, axis=0)
-    return np.concatenate([block.responsibilities, spread * block.scores]).T
 
 
 def _component_mean(parameters: Parameters, block: PosteriorBlock, wanted: Columns, k: int) -> FloatArray:

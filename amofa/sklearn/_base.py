@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amofa._data.checks import check_rows, check_table
+from amofa._data.checks import check_rows, check_table, check_weights, counted_rows
+from amofa._data.row_chunks import Samples
 from amofa._search.options import FitOptions
 from amofa.fitting import REMEDY, fit_checked
 from amofa.history import Callback, OnIteration
@@ -98,9 +99,16 @@ def names_of_columns(estimator: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
-def checked_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Return rows for a fitted estimator, float64 or float32; an error about NaN says what accepts them."""
+def checked_table(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+    """Return a table for a fitted estimator, float64 or float32; an error about NaN says what accepts it."""
     check_is_fitted(estimator)
-    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
-    check_table(rows, remedy=estimator._remedy)
-    return rows
+    table: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
+    check_table(table, remedy=estimator._remedy)
+    return table
+
+
+def checked_rows(estimator: Any, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples:
+    """Return the rows of `checked_table`, with their weights, for functions of `amofa._model.posterior`."""
+    table = checked_table(estimator, X)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
+    return Samples(table, weights=weights, rows=counted_rows(weights))

@@ -203,8 +203,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         (n_samples,) array
             Entries of `classes_`.
         """
-        rows = checked_rows(self, X)
-        labels: NDArray[Any] = self.classes_[self._found.predict(rows)]
+        numbers = self.predict_log_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[numbers]
         return labels
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -220,7 +220,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
             In nats, in the order of `classes_`.
         """
         rows = checked_rows(self, X)
-        return self._found.log_posteriors(rows)
+        return self._found._log_posteriors(rows)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probability of every class for every row.

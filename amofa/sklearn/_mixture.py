@@ -12,8 +12,15 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from amofa._data.checks import RandomState
 from amofa._data.row_chunks import Samples
+from amofa._model.posterior import (
+    coordinates,
+    information_criterion,
+    log_densities,
+    mean_log_density,
+    responsibilities,
+)
 from amofa._typing import FloatArray
-from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_columns
+from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, checked_table, names_of_columns
 
 
 class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
@@ -155,8 +162,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         (n_samples,) array
             In nats; float32 if X is.
         """
-        rows = checked_rows(self, X)
-        return self.model_.score_samples(rows).astype(rows.dtype, copy=False)
+        table = checked_table(self, X)
+        return log_densities(self.model_._parameters, Samples(table)).astype(table.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log density of the rows; higher is better.
@@ -173,8 +180,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         float
             In nats.
         """
-        rows = checked_rows(self, X)
-        return self.model_.score(rows, sample_weight)
+        return mean_log_density(self.model_._parameters, checked_rows(self, X, sample_weight))
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion of the rows; lower is better.
@@ -190,8 +196,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         float
             See `MixtureOfFactorAnalyzers.bic`.
         """
-        rows = checked_rows(self, X)
-        return self.model_.bic(rows, sample_weight)
+        rows, model = checked_rows(self, X, sample_weight), self.model_
+        return information_criterion("bic", model._parameters, rows, model.n_parameters)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion of the rows; lower is better.
@@ -207,8 +213,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         float
             See `MixtureOfFactorAnalyzers.aic`.
         """
-        rows = checked_rows(self, X)
-        return self.model_.aic(rows, sample_weight)
+        rows, model = checked_rows(self, X, sample_weight), self.model_
+        return information_criterion("aic", model._parameters, rows, model.n_parameters)
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the integrated completed likelihood of the rows; lower is better.
@@ -224,8 +230,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         float
             See `MixtureOfFactorAnalyzers.icl`.
         """
-        rows = checked_rows(self, X)
-        return self.model_.icl(rows, sample_weight)
+        rows, model = checked_rows(self, X, sample_weight), self.model_
+        return information_criterion("icl", model._parameters, rows, model.n_parameters)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[FloatArray, NDArray[np.intp]]:
         """Draw rows from the mixture.
@@ -258,8 +264,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         -------
         (n_samples,) intp array
         """
-        rows = checked_rows(self, X)
-        return self.model_.predict(rows)
+        return checked_rows(self, X).labels(self.model_._parameters)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the probability of every component for every row.
@@ -273,8 +278,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         (n_samples, n_components_) array
             float32 if X is.
         """
-        rows = checked_rows(self, X)
-        return self.model_.predict_proba(rows).astype(rows.dtype, copy=False)
+        table = checked_table(self, X)
+        return responsibilities(self.model_._parameters, Samples(table)).astype(table.dtype, copy=False)
 
     # -- reduced dimensions --
 
@@ -289,8 +294,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         -------
         (n_samples, n_components_ + sum(n_factors_)) array
         """
-        rows = checked_rows(self, X)
-        return self.model_.transform(rows).astype(rows.dtype, copy=False)
+        table = checked_table(self, X)
+        return coordinates(self.model_._parameters, Samples(table)).astype(table.dtype, copy=False)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Map the output of `transform` back to rows: the part that components and factors explain.

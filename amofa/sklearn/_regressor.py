@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from amofa._data.dataframes import column_names
 from amofa._model.conditional import conditional_moments
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, names_of_columns
+from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_table, names_of_columns
 
 
 class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
@@ -159,7 +159,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         std : array of the same shape
             Standard deviations of new observations; only if `return_std` is true.
         """
-        rows = checked_rows(self, X)
+        rows = checked_table(self, X)
         d = self.n_features_in_
         # Squares of huge deviations may overflow.
         with np.errstate(over="ignore"):
