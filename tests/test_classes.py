@@ -1,7 +1,5 @@
 """A mixture for each class: pooled covariances, the choice of pooling, parts, weights, options, errors."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

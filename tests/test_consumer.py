@@ -4,8 +4,6 @@ Only an installed wheel can be cimported from: with an editable install, and wit
 these tests are skipped. `.ci/run` runs them in an environment that has nothing but the wheel and the tools.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

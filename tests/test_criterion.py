@@ -1,7 +1,5 @@
 """Code lengths, parameter counts and criteria against values computed by hand and the paper's equations."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -3,8 +3,6 @@
 The guide's ``pycon`` blocks run in tests/test_docstrings.py.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -7,8 +7,6 @@ A comment after a sentence names what it states, in one of three forms::
     <!-- check: src/amofa/_kernels/_newton.pyx RIDGE = 1e-3 -->             a constant of a Cython file
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

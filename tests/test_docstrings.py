@@ -1,7 +1,5 @@
 """Examples run: those of the installed package's docstrings, and the ``pycon`` blocks of the pages in the checkout."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect

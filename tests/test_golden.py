@@ -4,8 +4,6 @@ Elsewhere steps and numbers of iterations are the same; nats, weights and means 
 change results records them anew (`python tests/helpers/golden_cases.py`) and says so in the CHANGELOG.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A save that is killed, or finds the disk full: the file that was there is whole, and the next save finds its way."""
 
-from __future__ import annotations
-
 import os
 import sys
 import textwrap

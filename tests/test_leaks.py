@@ -1,7 +1,5 @@
 """Many fits in one process leave nothing behind: the short form of bench/leaks.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The installed package is complete, says who it is, and imports only what and where it should."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import importlib

@@ -1,7 +1,5 @@
 """What holds of all methods that `amofa.baselines` has for clusters, whatever they find."""
 
-from __future__ import annotations
-
 import datasets
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """IMoFA-L: growth that validation rows decide."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import datasets

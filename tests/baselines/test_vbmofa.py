@@ -1,7 +1,5 @@
 """The variational mixture: updates and bound against plain forms, columns that are switched off, births."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The logic of bench/compare.py: interleaved measurement by two processes, and what counts as slower."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

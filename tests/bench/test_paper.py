@@ -1,7 +1,5 @@
 """The logic of bench/paper.py: results that outlast a stop, tests of significance, folds, the report."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Frames of named columns: values, missing values, and names from the fit to the summary."""
 
-from __future__ import annotations
-
 import copy
 import datetime
 import pickle

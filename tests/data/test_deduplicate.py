@@ -1,7 +1,5 @@
 """Rows that are the same are one with their weights; so repeats and weights give the same fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from datasets import factor_analysers, gaussians

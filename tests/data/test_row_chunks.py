@@ -1,7 +1,5 @@
 """How rows of any table reach the kernels, and the passes over them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference

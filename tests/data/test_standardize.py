@@ -1,7 +1,5 @@
 """The coordinates in which a search runs, and the way back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference

@@ -1,7 +1,5 @@
 """The choice of the number of factors, and second moments as matrices."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

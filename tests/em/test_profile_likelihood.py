@@ -1,7 +1,5 @@
 """EM runs of the thorough search: when they end, what they keep, what they say of the result."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """EM to convergence: step by step against dense algebra, which iterate is returned, when it ends, annihilation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

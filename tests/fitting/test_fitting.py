@@ -1,7 +1,5 @@
 """fit(): forms of the same data, noise floor, convergence, and what its answer says."""
 
-from __future__ import annotations
-
 import datasets
 import numpy as np
 import pytest

@@ -5,8 +5,6 @@ made at random, in test_properties.py, only some decisions hang on nothing else;
 same steps, under every criterion.
 """
 
-from __future__ import annotations
-
 import datasets
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """fit(): what it makes of odd tables; it always ends, and looks at no more models than docs/algorithm.md says."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What holds of every fit, whatever the table: soundness, falling costs, equivariance, and files that lose nothing."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """fit(): what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse

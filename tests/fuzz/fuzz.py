@@ -8,8 +8,6 @@ cases of each; here they run by the minute, in rounds of a few hundred, each wit
 shrunk, with the seed of its round; after a crash, the last seed printed makes the round again.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import sys

@@ -4,8 +4,6 @@ Either a model comes out, whose parameters are those of a mixture, or ValueError
 more memory is asked for than a few times the size of the file, and nothing is imported, run, or written.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import shutil

@@ -4,8 +4,6 @@ An argument that cannot be used is refused with an exception, and never a reason
 build with sanitizers sees all of that (`.ci/sanitizers`), any other only what crashes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from dataclasses import replace

@@ -4,8 +4,6 @@ Either a result of the right form comes out, or TypeError, ValueError or IndexEr
 model's parameters do not change, and a pickle gives the same model.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import pickle

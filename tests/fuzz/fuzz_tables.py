@@ -4,8 +4,6 @@
 ValueError or OSError.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import math

@@ -1,7 +1,5 @@
 """Numerical failure and degenerate components: rows 1 to 18 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from fits import (

@@ -1,7 +1,5 @@
 """Wrong numbers of clusters or factors, and criteria: rows 19 to 34 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from itertools import pairwise

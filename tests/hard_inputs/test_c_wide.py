@@ -1,7 +1,5 @@
 """High dimension, structure of covariance: rows 35 to 39 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cython_calls import Functions

@@ -1,7 +1,5 @@
 """Time, memory, threads: rows 40 to 49 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

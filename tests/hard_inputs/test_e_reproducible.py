@@ -1,7 +1,5 @@
 """Reproducibility: rows 50 to 56 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np

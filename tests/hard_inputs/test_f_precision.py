@@ -1,7 +1,5 @@
 """Precision: rows 57 to 64 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights, missing values, outliers, labels, mixed data: rows 65 to 78 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse

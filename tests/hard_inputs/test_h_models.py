@@ -1,7 +1,5 @@
 """Using the fitted model: rows 79 to 90 of docs/hard_inputs.md."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

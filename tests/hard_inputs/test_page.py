@@ -1,7 +1,5 @@
 """docs/hard_inputs.md: every number has its line, and every test that a line names is there, and vice versa."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tests of the command line share beside fixtures."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Mixtures and tables with missing cells, and their conditional moments by dense algebra."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from reference import covariance

@@ -1,7 +1,5 @@
 """The C-level functions of amofa.cython_amofa, callable from Python by what their capsules say of them."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 

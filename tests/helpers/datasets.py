@@ -1,7 +1,5 @@
 """Rows drawn from mixtures that are known: the paper's synthetic examples, and mixtures of factor analysers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

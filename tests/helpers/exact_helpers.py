@@ -1,7 +1,5 @@
 """What tests of the exact iteration and of EM with it share."""
 
-from __future__ import annotations
-
 from reference import random_mixture
 
 from amofa._noise import Noise

@@ -3,8 +3,6 @@
 Numbers are mpmath's, to which every double converts exactly. A component is an `amofa._parameters.Component`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from mpmath import exp, fdot, log, mp, mpf, pi, sqrt
 

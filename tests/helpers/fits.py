@@ -1,7 +1,5 @@
 """Fits with exactly the warnings that are expected, rows to fit, and checks of the model that comes out."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 import warnings

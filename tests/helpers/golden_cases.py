@@ -4,8 +4,6 @@ Tables are read from golden/ (iris and wine: Fisher 1936, Forina et al. 1988, fr
 seed and rounded, so that they are the same on every machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

@@ -1,7 +1,5 @@
 """What tests of pictures share beside fixtures; without matplotlib they are skipped."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

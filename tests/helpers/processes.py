@@ -1,7 +1,5 @@
 """Scripts that are run in a process of their own, since they may end it, or must not find what other tests left."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

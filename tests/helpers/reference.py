@@ -3,8 +3,6 @@
 A mixture is a sequence of `amofa._parameters.Component`: weight, mean (d,), loadings (p, d), uniquenesses (d,).
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

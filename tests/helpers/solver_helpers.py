@@ -1,7 +1,5 @@
 """Problems for the solver of factor analysers, and their costs by dense algebra."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from amofa._kernels._analyser import Solver

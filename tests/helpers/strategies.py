@@ -1,7 +1,5 @@
 """Hypothesis strategies: tables that are hard on a fit, row weights, and options of `amofa.fit`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 

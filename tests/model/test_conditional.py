@@ -1,7 +1,5 @@
 """Conditional mixtures and their moments: against dense algebra with full covariance matrices."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

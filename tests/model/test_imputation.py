@@ -1,7 +1,5 @@
 """Rows with missing cells, imputation: against dense algebra with full covariance matrices."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows by the pattern of their missing cells, and mixtures of some columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from conditional_helpers import NAN, with_gaps

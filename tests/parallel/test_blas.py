@@ -1,7 +1,5 @@
 """BLAS has one thread while anybody holds it to one, and as many as before afterwards."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many fits at once, in threads, in processes, and in one in the other: each model is that of a fit by itself."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """How many threads there are."""
 
-from __future__ import annotations
-
 import math
 import os
 import threading

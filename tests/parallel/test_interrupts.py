@@ -1,7 +1,5 @@
 """Ctrl-C at whatever call of a Python function it comes: what is there afterwards is as good as before."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 

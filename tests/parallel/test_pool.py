@@ -1,7 +1,5 @@
 """Work shared among threads: order, shares, errors."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import threading

@@ -1,7 +1,5 @@
 """Threads change no bit of a result, in processes that are forked or spawned too."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Models that are drawn."""
 
-from __future__ import annotations
-
 import datasets
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """What all pictures take and refuse."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

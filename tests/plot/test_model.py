@@ -1,7 +1,5 @@
 """Pictures of a model alone and of a search."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

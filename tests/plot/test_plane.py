@@ -1,7 +1,5 @@
 """The plane that rows are looked at in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from plot_helpers import Mixture

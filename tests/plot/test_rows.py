@@ -1,7 +1,5 @@
 """Pictures of rows under a model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from plot_helpers import Mixture, assert_legend_is_outside, rendered

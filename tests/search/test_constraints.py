@@ -1,7 +1,5 @@
 """What a search must keep: bounds, and which mixtures meet them."""
 
-from __future__ import annotations
-
 import pytest
 from reference import random_mixture
 

@@ -1,7 +1,5 @@
 """The default search: what it finds in rows whose origin is known, what it keeps, and what it says about itself."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Searches that start from a model or from labels."""
 
-from __future__ import annotations
-
 import datasets
 import numpy as np
 import pytest

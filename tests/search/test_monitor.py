@@ -1,7 +1,5 @@
 """What a fit tells while it runs, and what is left of it when it is stopped."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import signal

@@ -1,7 +1,5 @@
 """The options of a fit are named in one place."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields
 

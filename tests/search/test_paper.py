@@ -1,7 +1,5 @@
 """The paper's search: its record, what it keeps, what it returns, and that it ends; and what both searches find."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import datasets

@@ -4,8 +4,6 @@ AMOFA_DATA names a folder with the authors' 4ovGauss.npz (X, y: 100 sets of Exam
 model_4ov_1.npz to model_4ov_3.npz: parameters that their program found for the first three sets, with its figures.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Proposals of a changed mixture, against literal forms of what the paper says."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import datasets

@@ -1,7 +1,5 @@
 """The line that tells how far a search is: on a terminal alone, and only where it is asked for."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

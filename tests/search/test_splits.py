@@ -1,7 +1,5 @@
 """Where local fits start: cuts between groups, ties and weights, and what is too small to be cut."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

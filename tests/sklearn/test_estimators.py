@@ -1,7 +1,5 @@
 """The scikit-learn estimators: scikit-learn's own checks, and what they do not look at."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import subprocess
