@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from amofa._kernels import _posterior, _statistics
+from amofa._kernels import _mixture, _statistics
 from amofa._typing import FloatArray
 
 
@@ -99,11 +99,11 @@ class Evaluator:
     __slots__ = ("parameters", "prepared", "work")
 
     def __init__(self, parameters: Parameters) -> None:
-        _, prepared, work = _posterior.buffer_lengths(parameters.offsets, parameters.n_features)
+        _, prepared, work = _mixture.buffer_lengths(parameters.offsets, parameters.n_features)
         self.parameters = parameters
         self.prepared = np.empty(prepared)
         self.work = np.empty(work)
-        _posterior.prepare(parameters.buffer, parameters.offsets, parameters.n_features, self.prepared)
+        _mixture.prepare(parameters.buffer, parameters.offsets, parameters.n_features, self.prepared)
 
     def twin(self) -> Evaluator:
         """Return one for another thread: the same prepared parameters, with its own scratch memory."""

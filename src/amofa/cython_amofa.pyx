@@ -12,9 +12,10 @@ from amofa._kernels._kurtosis cimport accumulate_kurtosis_rows
 from amofa._kernels._newton cimport (
     Prices, Problem, Space, best_number, is_space_too_large, search, set_loadings, set_uniquenesses, space_length,
     start_from, view_space)
-from amofa._kernels._posterior cimport (
-    Parameters, Prepared, Scratch, block_rows, check_layout, is_too_large, n_parameters_stored, posterior_rows,
+from amofa._kernels._mixture cimport (
+    Parameters, Prepared, Scratch, block_rows, check_layout, is_too_large, n_parameters_stored,
     prepare_mixture as prepare_all, prepared_length, scratch_length, view_parameters, view_prepared, view_scratch)
+from amofa._kernels._posterior cimport posterior_rows
 from amofa._kernels._standard cimport maximize_component as maximize_one, maximize_length
 from amofa._kernels._statistics cimport Sums, accumulate_rows, set_moments, sums_length, view_sums
 

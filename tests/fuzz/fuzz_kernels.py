@@ -17,6 +17,7 @@ from amofa import cython_amofa
 from amofa._kernels import (
     _analyser,
     _kurtosis,
+    _mixture,
     _noise,
     _posterior,
     _profile_likelihood,
@@ -49,9 +50,9 @@ class Problem:
         self.x = np.ascontiguousarray(random_rows(self.rng, p, n).T)
         self.row_weights = self.rng.uniform(0, 2, n)
         self.floor, self.scale = np.full(d, 1e-3), np.ones(d)
-        _, n_prepared, n_scratch = _posterior.buffer_lengths(self.offsets, d)
+        _, n_prepared, n_scratch = _mixture.buffer_lengths(self.offsets, d)
         self.prepared, self.scratch = np.zeros(n_prepared), np.full(n_scratch, np.nan)
-        _posterior.prepare(self.buffer, self.offsets, d, self.prepared)
+        _mixture.prepare(self.buffer, self.offsets, d, self.prepared)
         a = self.rng.standard_normal((K, d, d + 2))
         self.covariances = a @ a.transpose(0, 2, 1) / (d + 2)
         self.counts = self.rng.uniform(1, 50, K)
@@ -158,8 +159,8 @@ def calls(p):
     return {
         "load": (_rows.load, [table, p.scale, p.scale, np.zeros((d, n))]),
         "load_floats": (_rows.load, [table.astype(np.float32), p.scale, p.scale, np.zeros((d, n))]),
-        "buffer_lengths": (_posterior.buffer_lengths, [p.offsets, d]),
-        "prepare": (_posterior.prepare, [p.buffer, p.offsets, d, p.prepared]),
+        "buffer_lengths": (_mixture.buffer_lengths, [p.offsets, d]),
+        "prepare": (_mixture.prepare, [p.buffer, p.offsets, d, p.prepared]),
         "posterior": (
             _posterior.posterior,
             [p.x, p.offsets, p.prepared, np.zeros(n), np.zeros((K, n)), np.zeros((K, n)), np.zeros((P, n)), p.scratch],

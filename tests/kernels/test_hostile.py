@@ -9,7 +9,7 @@ from fuzz_kernels import NAMES, Problem, calls
 from reference import random_mixture
 
 from amofa import cython_amofa
-from amofa._kernels import _analyser, _kurtosis, _posterior, _statistics, _variational
+from amofa._kernels import _analyser, _kurtosis, _mixture, _posterior, _statistics, _variational
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration, StepSpace
 from amofa._kernels._standard import StandardIteration
 
@@ -38,7 +38,7 @@ def test_what_the_fuzzing_starts_from_is_right(name, sizes):
 )
 def test_sizes_beyond_all_memory(d, last):
     offsets = np.array([0, last])
-    for function in (_posterior.buffer_lengths, _statistics.sums_size):
+    for function in (_mixture.buffer_lengths, _statistics.sums_size):
         with pytest.raises(ValueError, match="no memory holds"):
             function(offsets, d)
     with pytest.raises(ValueError, match="no memory holds"):
@@ -54,7 +54,7 @@ def test_lengths_that_have_wrapped_round_are_not_believed():
     d, offsets, x = 4, np.array([0, 2**62]), np.ones((4, 5))
     prepared, parameters, sums, scratch = np.ones(11), np.ones(9), np.zeros(11), np.zeros(10_000)
     calls_of_it = [
-        lambda: _posterior.prepare(parameters, offsets, d, prepared),
+        lambda: _mixture.prepare(parameters, offsets, d, prepared),
         lambda: _posterior.posterior(x, offsets, prepared, np.zeros(5), None, None, None, scratch),
         lambda: _statistics.accumulate(x, None, offsets, prepared, sums, scratch),
         lambda: _kurtosis.accumulate_kurtosis(x, None, offsets, prepared, np.zeros(1), np.zeros(1), scratch),
@@ -84,7 +84,7 @@ def test_sizes_of_large_mixtures_are_right():
     offsets = np.arange(0, p * (K + 1), p)
     # The last three are for the orthogonal decomposition of one component.
     expected = 3 * K + 2 * K * d + 2 * K * p * d + K * p * p + p * (d + p) + 2 * (d + p) + 2 * p
-    assert _posterior.buffer_lengths(offsets, d)[1] == expected
+    assert _mixture.buffer_lengths(offsets, d)[1] == expected
     assert c.mixture_size(K, d, offsets) == expected + 3 + K + 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import log_error, random_mixture, random_rows, relative_error
 
-from amofa._kernels import _posterior
+from amofa._kernels import _mixture, _posterior
 from amofa._parameters import Component, Evaluator, Parameters
 
 TOLERANCE = 1e-12
@@ -343,8 +343,8 @@ def test_input_may_be_read_only():
     _posterior.posterior(**valid | {name: read_only(valid[name]) for name in ("x", "offsets", "prepared")})
     parameters = random_mixture(np.random.default_rng(0), 2, 3, [1, 2])
     prepared = np.empty(len(valid["prepared"]))
-    _posterior.prepare(read_only(parameters.buffer), read_only(parameters.offsets), 3, prepared)
-    assert _posterior.buffer_lengths(read_only(parameters.offsets), 3)[0] == len(parameters.buffer)
+    _mixture.prepare(read_only(parameters.buffer), read_only(parameters.offsets), 3, prepared)
+    assert _mixture.buffer_lengths(read_only(parameters.offsets), 3)[0] == len(parameters.buffer)
 
 
 @pytest.mark.parametrize(
@@ -408,14 +408,14 @@ def test_prepare_refuses_wrong_buffers(changes, message):
         "prepared": arguments()["prepared"],
     }
     with pytest.raises(ValueError, match=message):
-        _posterior.prepare(**valid | changes)
+        _mixture.prepare(**valid | changes)
 
 
 def test_buffer_lengths():
-    parameters, prepared, work = _posterior.buffer_lengths(np.array([0, 1, 3]), 3)
+    parameters, prepared, work = _mixture.buffer_lengths(np.array([0, 1, 3]), 3)
     assert parameters == 2 + 2 * 2 * 3 + 3 * 3
     assert prepared == 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3 + (1 + 4) + (2 * 5 + 2 * 5 + 2 * 2)
     assert work >= 256 * (3 + 3 + 2 + 2 * 2 + 2)
     for offsets, d, message in (([0], 3, "start with 0"), ([0, 2, 1], 3, "not decrease"), ([0, 1], 0, "positive")):
         with pytest.raises(ValueError, match=message):
-            _posterior.buffer_lengths(np.array(offsets), d)
+            _mixture.buffer_lengths(np.array(offsets), d)

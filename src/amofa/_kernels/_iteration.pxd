@@ -1,6 +1,6 @@
 # What EM iterations have in common, shared by the kernels, not installed.
 
-from amofa._kernels._posterior cimport Parameters, Prepared, Scratch
+from amofa._kernels._mixture cimport Parameters, Prepared, Scratch
 from amofa._kernels._statistics cimport Sums
 
 

@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from amofa._kernels._posterior cimport (
+from amofa._kernels._mixture cimport (
     check_layout, check_parameters, check_work, checked_mixture, prepare_mixture, prepared_length, scratch_length,
     view_parameters, view_scratch)
 from amofa._kernels._statistics cimport add_rows, view_sums

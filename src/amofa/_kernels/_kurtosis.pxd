@@ -1,6 +1,6 @@
 # Weighted fourth moments, shared by the kernels, not installed.
 
-from amofa._kernels._posterior cimport Prepared, Scratch
+from amofa._kernels._mixture cimport Prepared, Scratch
 
 
 cdef void accumulate_kurtosis_rows(

@@ -1,7 +1,7 @@
 """Weighted Mardia kurtosis: the fourth moment of the Mahalanobis distance (paper, eq. mardiamvkurt)."""
 
-from amofa._kernels._posterior cimport (
-    Prepared, Scratch, check_rows, check_work, checked_mixture, posterior_block, view_scratch)
+from amofa._kernels._mixture cimport Prepared, Scratch, check_rows, check_work, checked_mixture, view_scratch
+from amofa._kernels._posterior cimport posterior_block
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)

@@ -11,7 +11,7 @@ from amofa._kernels._blas cimport (
     LEADING_FROM, LEADING_SHARE, cholesky_lower, eigen, eigen_work, eigenvalues, gemm, leading_eigen, solve_lower,
     syrk_lower)
 from amofa._kernels._noise cimport log_cosh
-from amofa._kernels._posterior cimport is_beyond_memory
+from amofa._kernels._mixture cimport is_beyond_memory
 
 # The largest step in the logarithm of a uniqueness.
 cdef double LONGEST_STEP = 2.0

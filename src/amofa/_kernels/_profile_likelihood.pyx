@@ -12,7 +12,7 @@ from amofa._kernels._analyser cimport Solver
 from amofa._kernels._blas cimport eigen, eigen_work
 from amofa._kernels._iteration cimport Iteration
 from amofa._kernels._noise cimport ISOTROPIC, SHARED, best_variance, total_prior_cost
-from amofa._kernels._posterior cimport check_layout
+from amofa._kernels._mixture cimport check_layout
 from amofa._kernels._statistics cimport set_moments
 
 

@@ -1,6 +1,6 @@
 # The M-step of one component and of a whole mixture, shared by the kernels, not installed.
 
-from amofa._kernels._posterior cimport Parameters, Prepared
+from amofa._kernels._mixture cimport Parameters, Prepared
 from amofa._kernels._statistics cimport Sums
 
 

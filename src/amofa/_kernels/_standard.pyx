@@ -6,7 +6,7 @@ import numpy as np
 
 from amofa._kernels._blas cimport cholesky_lower, gemm, solve_lower
 from amofa._kernels._iteration cimport Iteration
-from amofa._kernels._posterior cimport Parameters, Prepared
+from amofa._kernels._mixture cimport Parameters, Prepared
 from amofa._kernels._statistics cimport Sums
 
 # A component with less than this share of all soft counts has no rows of its own: it keeps its shape.

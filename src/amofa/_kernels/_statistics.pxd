@@ -1,6 +1,6 @@
 # Sums of rows under a mixture, and the pass that fills them: shared by the kernels, not installed.
 
-from amofa._kernels._posterior cimport Prepared, Scratch
+from amofa._kernels._mixture cimport Prepared, Scratch
 
 
 # A flat array of sums, in this order. EM over factors has second and cross; where `full`, second moments are whole

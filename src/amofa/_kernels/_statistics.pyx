@@ -4,9 +4,9 @@ All moments of component k are about its current mean, never about the origin. W
 """
 
 from amofa._kernels._blas cimport syrk_lower
-from amofa._kernels._posterior cimport (
-    Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, is_beyond_memory, is_small,
-    posterior_block, view_scratch)
+from amofa._kernels._mixture cimport (
+    Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, is_beyond_memory, view_scratch)
+from amofa._kernels._posterior cimport is_small, posterior_block
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
