@@ -12,7 +12,7 @@ def write(name, content):
 
 def process(*argv, **options):
     """Run ``python -m amofa`` in the current folder."""
-    return subprocess.run([sys.executable, "-m", "amofa", *argv], capture_output=True, timeout=60, **options)
+    return subprocess.run([sys.executable, "-m", "amofa", *argv], capture_output=True, timeout=600, **options)
 
 
 def strict_json(text):
