@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._kernels._noise import maximize_isotropic, prior_cost
 from amofa._noise import Noise
 from amofa._typing import FloatArray
@@ -168,7 +168,7 @@ def choose(
     most: int,
     choice: FactorChoice,
 ) -> Analyser:
-    """Choose the number of factors; see `amofa._kernels._analyser.Solver.choose`."""
+    """Choose the number of factors; see `amofa._kernels._factor_analysis.Solver.choose`."""
     found, loadings, prior = uniquenesses.copy(), np.empty((most, len(uniquenesses))), choice.prior
     cost, number = solver.choose(
         moments,

@@ -9,7 +9,7 @@ import numpy as np
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import MOST_STEPS, TOLERANCE, Analyser, FactorChoice, Prior, choose
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._typing import FloatArray
 
 # Rows with a smaller share of the weight of a component add nothing to its second moments.
@@ -93,7 +93,7 @@ def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[Fl
 
 
 class PanelFit(NamedTuple):
-    """Analysers of several panels with the same uniquenesses; see `amofa._kernels._analyser.Solver.solve_panels`."""
+    """Analysers of several panels with the same uniquenesses, as `Solver.solve_panels` gives them."""
 
     cost: float
     uniquenesses: FloatArray  # (d,)

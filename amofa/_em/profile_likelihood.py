@@ -14,7 +14,7 @@ from amofa._em.driver import Decision, Tell, go_on, run_em
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior, Spread
 from amofa._em.gram import Panel, means_and_panels, solve_panels
 from amofa._em.outcome import Outcome, RowMoments
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._noise import Noise
 from amofa._parameters import Component, Evaluator, Parameters

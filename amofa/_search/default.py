@@ -14,7 +14,7 @@ import numpy as np
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome, RowMoments
 from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa._search.base import Search

@@ -14,7 +14,7 @@ from amofa._data.deduplicate import merge_repeats
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates
 from amofa._em.profile_likelihood import Problem, profile_em
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
 from amofa._search.paper_moves import first_mixture
 from amofa._typing import FloatArray

@@ -10,7 +10,7 @@ import numpy as np
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, profile_em
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
 from amofa._search.splits import Mask, layers, parts, split_masks
 from amofa._search.state import LocalSplit

@@ -12,7 +12,7 @@ from amofa._em.driver import go_on
 from amofa._em.factor_analysis import Covariance, Spread
 from amofa._em.gram import Panel
 from amofa._em.profile_likelihood import Problem
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 

@@ -23,7 +23,7 @@ from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, profile_em
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._model.finalize import make_step
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters

@@ -11,7 +11,7 @@ import amofa
 from amofa._data.standardize import Standardized
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.profile_likelihood import Problem, profile_em
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa.baselines import mfa
 from amofa.baselines._partitions import draw_seeds, k_means, nearest_centers, partition_moments
 from amofa.baselines.mfa import _start

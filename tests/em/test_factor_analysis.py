@@ -13,7 +13,7 @@ from solver_helpers import (
 )
 
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._noise import Noise
 from amofa.criterion import CRITERIA, Counted, Evidence
 

@@ -15,7 +15,7 @@ from reference import random_mixture, random_rows
 
 from amofa import cython_amofa
 from amofa._kernels import (
-    _analyser,
+    _factor_analysis,
     _kurtosis,
     _mixture,
     _noise,
@@ -125,15 +125,15 @@ def run_steps(steps, program):
 
 def solve(n_features, n_matrices, n_factors, n_rows, *problem):
     """A solver of a size, and what it is to solve."""
-    _analyser.Solver(n_features, n_matrices, n_factors, n_rows).solve(*problem)
+    _factor_analysis.Solver(n_features, n_matrices, n_factors, n_rows).solve(*problem)
 
 
 def solve_panels(n_features, n_matrices, n_factors, n_rows, *problem):
-    _analyser.Solver(n_features, n_matrices, n_factors, n_rows).solve_panels(*problem)
+    _factor_analysis.Solver(n_features, n_matrices, n_factors, n_rows).solve_panels(*problem)
 
 
 def choose(n_features, n_matrices, n_factors, n_rows, *problem):
-    _analyser.Solver(n_features, n_matrices, n_factors, n_rows).choose(*problem)
+    _factor_analysis.Solver(n_features, n_matrices, n_factors, n_rows).choose(*problem)
 
 
 def update(posterior, updated, *arguments):
@@ -184,7 +184,7 @@ def calls(p):
         "step_space": (_profile_likelihood.StepSpace, [p.offsets, d, 1]),
         "prior_cost": (_noise.prior_cost, [np.ones((K, d)), p.program[0] % 4, 1.0, p.scale]),
         "isotropic": (_noise.maximize_isotropic, [np.ones(d), one, 10.0, p.floor, 1.0, p.scale]),
-        "solver": (_analyser.Solver, [d, K, P, -1]),
+        "solver": (_factor_analysis.Solver, [d, K, P, -1]),
         "solve": (solve, [d, K, P, -1, p.covariances, *shared, p.program[0] % 2 == 0]),
         "solve_panels": (solve_panels, [d, K, P, m, panels, rows, *shared]),
         "choose": (choose, [*of_one, p.covariances[0], *priced]),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 
 TOLERANCE = 1e-12
 # Columns, and factors of each matrix: one matrix, and three that share their uniquenesses.

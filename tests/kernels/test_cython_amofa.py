@@ -19,7 +19,7 @@ from reference import log_error, random_mixture, random_rows, relative_error
 import amofa
 from amofa import cython_amofa
 from amofa._data.row_chunks import Samples
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Evaluator, Parameters
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from fuzz_kernels import NAMES, Problem, calls
 from reference import random_mixture
 
 from amofa import cython_amofa
-from amofa._kernels import _analyser, _kurtosis, _mixture, _posterior, _statistics, _variational
+from amofa._kernels import _factor_analysis, _kurtosis, _mixture, _posterior, _statistics, _variational
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration, StepSpace
 from amofa._kernels._standard import StandardIteration
 
@@ -71,7 +71,7 @@ def test_lengths_that_have_wrapped_round_are_not_believed():
 )
 def test_solvers_beyond_all_memory(size):
     with pytest.raises(ValueError, match="more than any memory holds"):
-        _analyser.Solver(*size)
+        _factor_analysis.Solver(*size)
 
 
 @pytest.mark.parametrize("size", [(2**32, 0), (2**62, 1), (2**63 - 1, 2**63 - 1)])

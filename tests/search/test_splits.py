@@ -9,7 +9,7 @@ from fits import NOISES
 
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
 from amofa._em.profile_likelihood import Problem
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 from amofa._noise import Noise
 from amofa._search.splits import _cut_gains, _inner_half, layers, parts, split_masks
 from amofa.criterion import Evidence

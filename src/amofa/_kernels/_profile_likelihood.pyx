@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from amofa._kernels._analyser cimport Solver
+from amofa._kernels._factor_analysis cimport Solver
 from amofa._kernels._blas cimport eigen, eigen_work
 from amofa._kernels._iteration cimport Iteration
 from amofa._kernels._noise cimport ISOTROPIC, SHARED, best_variance, total_prior_cost

@@ -16,7 +16,7 @@ from solver_helpers import (
     solved,
 )
 
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 
 # Columns, rows of each panel, factors of each panel; some have more rows than columns.
 PANELS = [

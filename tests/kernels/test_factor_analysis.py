@@ -21,7 +21,7 @@ from solver_helpers import (
     solved,
 )
 
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 
 # ---- the maximum -----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from solver_helpers import (
     sample_covariance,
 )
 
-from amofa._kernels._analyser import Solver
+from amofa._kernels._factor_analysis import Solver
 
 
 def chosen(solver, moments, n, prices, /, **changes):
