@@ -28,43 +28,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
 
     Parameters
     ----------
-    n_components : int, optional
-        Number of components; found if not given.
-    n_factors : int or sequence of int, optional
-        Number of factors of every component, or one number for each; found if not given.
-    search : {"thorough", "paper"}, default "thorough"
-    criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
-        By default that of the search.
-    noise : {"auto", "component", "shared", "isotropic"}, optional
-        How uniquenesses are tied; by default that of the search.
-    noise_floor : float or (n_features + n_outputs,) array-like, optional
-        Smallest uniqueness: a share of each column's variance, or a variance for each column.
-    prior_scale : (n_features + n_outputs,) array-like, optional
-        Centre of the prior of uniquenesses: a variance for each column.
-    prior_rows : float, optional
-        Strength of this prior.
-    max_components, max_factors : int, optional
-        Upper bounds of what is found.
-    init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
-        Start of the search: a model of features and targets, or labels of the training rows, with -1 for none.
-    tol : float, default 1e-5
-        Tolerance of EM, in nats per row.
-    max_iter : int, default 100
-        Maximum number of iterations of one EM run.
-    callback : callable, optional
-        Called with every step of the search; a true result ends the search.
-    on_iteration : callable, optional
-        Called with every iteration of EM on all rows; a true result ends the search.
-    progress : bool, default False
-        Whether to show the progress of the search on a terminal.
-    on_interrupt : {"raise", "return"}, default "raise"
-        Whether a KeyboardInterrupt raises an error or returns the best model so far.
-    max_time : float, optional
-        Time in seconds after which the search stops with the best model so far.
-    checkpoint : str or PathLike, optional
-        A file from which the same fit resumes after it was interrupted.
-    n_threads : int, optional
-        Maximum number of threads; results do not depend on it.
+    {options}
 
     Attributes
     ----------
@@ -97,6 +61,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     (array([1.5, 1. ]), array([0.1, 0.1]))
     """
 
+    _columns = "n_features + n_outputs"
     _remedy = (
         "model_.impute(numpy.column_stack([X, Y])), with Y of NaN for the targets, fills in missing cells, NaN, and "
         "targets at once"
