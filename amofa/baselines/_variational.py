@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from amofa._data.row_chunks import Moments
-from amofa._kernels import _variational
+from amofa._kernels import _variational, _variational_update
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 
@@ -190,7 +190,7 @@ def update(
         center=np.empty(d),
         spread=np.empty(d),
     )
-    _variational.update(
+    _variational_update.update(
         posterior,
         moments.soft_counts,
         moments.means,

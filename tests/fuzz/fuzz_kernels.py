@@ -25,6 +25,7 @@ from amofa._kernels import (
     _standard,
     _statistics,
     _variational,
+    _variational_update,
 )
 from amofa.baselines._variational import Posterior
 
@@ -137,7 +138,7 @@ def choose(n_features, n_matrices, n_factors, n_rows, *problem):
 
 
 def update(posterior, updated, *arguments):
-    _variational.update(posterior, *arguments, updated)
+    _variational_update.update(posterior, *arguments, updated)
 
 
 def rows_of(p):

@@ -9,7 +9,15 @@ from fuzz_kernels import NAMES, Problem, calls
 from reference import random_mixture
 
 from amofa import cython_amofa
-from amofa._kernels import _factor_analysis, _kurtosis, _mixture, _posterior, _statistics, _variational
+from amofa._kernels import (
+    _factor_analysis,
+    _kurtosis,
+    _mixture,
+    _posterior,
+    _statistics,
+    _variational,
+    _variational_update,
+)
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration, StepSpace
 from amofa._kernels._standard import StandardIteration
 
@@ -137,7 +145,9 @@ def test_a_posterior_that_is_read_only_is_not_updated(name, problem):
 def test_a_variational_mixture_without_columns(problem):
     """No loadings: their arrays have no first element to point at."""
     old, new = problem.posterior(0), problem.posterior(0)
-    _variational.update(old, problem.counts, old.means, problem.covariances, problem.floor, 2.5, 1.0, 0.5, False, new)
+    _variational_update.update(
+        old, problem.counts, old.means, problem.covariances, problem.floor, 2.5, 1.0, 0.5, False, new
+    )
     means, log_factors = np.zeros((2, 3)), np.zeros(2)
     _variational.effective_mixture(new, means, np.zeros((2, 0, 3)), log_factors)
     np.testing.assert_array_equal(means, new.means)
