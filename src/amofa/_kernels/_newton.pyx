@@ -1,7 +1,6 @@
-"""Best uniquenesses of factor analysers, by Newton steps in their logarithms; on memory of the caller.
+"""Best uniquenesses of factor analysers, by Newton steps in their logarithms, each held to lower the cost.
 
-Given the uniquenesses Psi, the best loadings follow from the leading eigenvectors of Psi^-1/2 S Psi^-1/2, so that only
-Psi is searched (Joreskog 1967, Psychometrika 32:443; Lawley & Maxwell 1971), each step held to lower the cost.
+Why only these are searched: `amofa._kernels._factor_analysis`.
 """
 
 from libc.math cimport INFINITY, NAN, exp, isfinite, log, sqrt, tanh
@@ -10,8 +9,8 @@ from libc.string cimport memcpy, memset
 from amofa._kernels._blas cimport (
     LEADING_FROM, LEADING_SHARE, cholesky_lower, eigen, eigen_work, eigenvalues, gemm, leading_eigen, solve_lower,
     syrk_lower)
-from amofa._kernels._noise cimport log_cosh
 from amofa._kernels._mixture cimport is_beyond_memory
+from amofa._kernels._noise cimport log_cosh
 
 # The largest step in the logarithm of a uniqueness.
 cdef double LONGEST_STEP = 2.0
