@@ -1,4 +1,4 @@
-"""Where rows come from: blocks of rows for the kernels, and the passes over them."""
+"""Rows of a table in chunks for the kernels, and passes over them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from amofa._parameters import Evaluator, Parameters
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
-# Rows are read in chunks of about this many values (1 MB as float64), within bounds for their number, since outputs
-# have other widths.
+# Rows are read in chunks of about this number of values (1 MB as float64), within bounds for the number of rows, since
+# outputs have other widths.
 _CHUNK_VALUES = 1 << 17
 _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 256, 16384
-# The chunks of a pass are worked on in at most so many parts side by side, a power of two; sums over them are merged in
-# order. A part takes about a millisecond at least, and so many times the work of its merging; beyond two parts, sums
-# of all of them together are held to so many values (64 MB).
+# The chunks of a pass form at most this number of parts, a power of two, which run in parallel; sums over them are
+# added in order. A part takes at least about a millisecond, and this multiple of the work of adding its sums. With more
+# than two parts, the sums of all together have at most this number of values (64 MB).
 _MOST_PARTS = 16
 _LEAST_PART_WORK = 1 << 21
 _LEAST_PART_SHARE = 256
 _PART_SUMS_VALUES = 1 << 23
-# A table of at most this many values (8 MB) is kept, converted, from pass to pass.
+# A table of at most this number of values (8 MB) is kept, converted, from pass to pass.
 _CACHE_VALUES = 1 << 20
 _ONE_PART = [range(1)]
-# Some of the work of a search looks at rows at random, which must be held. Of more rows than this, or more values (64
-# MB), but in any case so many for each column, evenly spread ones stand for all.
+# Some steps of a search read rows at random, so these are held in memory. Above this number of rows, or of values (64
+# MB), but never with fewer than this number of rows for each column, evenly spread rows represent all.
 _HELD_ROWS, _HELD_VALUES, _HELD_ROWS_PER_COLUMN = 1 << 18, 1 << 23, 32
 _GOLDEN = (math.sqrt(5) - 1) / 2
-# Types whose values the kernel reads as they are; blocks of others are copied to float64.
+# Types that the kernel reads directly; blocks of others are copied to float64.
 _LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
 Chunk = tuple[FloatArray, FloatArray | None]
@@ -44,30 +44,30 @@ Result = TypeVar("Result")
 
 
 class PosteriorBlock(NamedTuple):
-    """What the kernels say about some successive rows."""
+    """The results of the kernels for some successive rows."""
 
     rows: slice | NDArray[np.intp]  # positions of these rows
     row_weights: FloatArray | None  # (n,)
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)
-    scores: FloatArray  # (P, n), or (0, n) where not asked for
+    scores: FloatArray  # (P, n), or (0, n) if not asked for
 
 
 class Samples:
-    """Rows of a table, brought block by block into the kernels' form: float64, features first, shifted and scaled.
+    """Rows of a table, converted in chunks to the form of the kernels: float64, features first, shifted and scaled.
 
     Parameters
     ----------
     table : (n, d) ndarray
-        As checked by `check_table`; never copied whole, unless it is small.
+        As `check_table` returns it; never copied as a whole, unless it is small.
     weights : (n,) float64, optional
-        Row weights; 1 where not given.
+        Row weights; by default 1.
     rows : (m,) intp, optional
-        The rows that count; all where not given.
+        The rows that count; by default all.
     columns : (c,) intp, optional
-        The columns that count; all where not given.
+        The columns that count; by default all.
     center, scale : (c,) float64, optional
-        Rows are given out as (x - center) / scale.
+        Rows are returned as (x - center) / scale.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Samples:
     total_weight : float
         Sum of the row weights.
     log_jacobian : float
-        What to add to a log-likelihood of the scaled rows to have that of the table, nats.
+        The log-likelihood of the table minus that of the scaled rows, in nats.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Samples:
         self._cache: list[Chunk] | None = None
         self._step = _chunk_rows(self.n_rows, self.n_features)
         self._n_chunks = -(-self.n_rows // self._step)
-        # Kept from pass to pass: the system would take back so large a piece, and hand it out page by page. It does not
-        # hold on to these rows, whose memory would then be free only when cycles are looked for.
+        # Kept from pass to pass: the system would take back such a large piece, and return it page by page. It has no
+        # reference to these rows, whose memory would otherwise be freed only by the garbage collector.
         self._memory = OneEach(partial(np.empty, self.n_features * self._step))
 
     @property
@@ -112,11 +112,11 @@ class Samples:
 
     @property
     def row_count(self) -> float:
-        """How many rows the weights stand for: their sum, or the number of rows where that is more."""
+        """Number of rows that the weights stand for: their sum, or the number of rows if that is more."""
         return max(self.n_rows, self.total_weight)
 
     def subset(self, selected: NDArray[np.intp]) -> Samples:
-        """Some of these rows, by their positions among them, in the same coordinates."""
+        """Return some of these rows, by position, in the same coordinates."""
         rows = selected if self._rows is None else self._rows[selected]
         return Samples(
             self._table,
@@ -128,7 +128,7 @@ class Samples:
         )
 
     def weighted(self, selected: NDArray[np.intp], weights: FloatArray) -> Samples:
-        """Some of these rows with weights of their own, (m,)."""
+        """Return some of these rows with other weights, (m,)."""
         local = self.subset(selected)
         if self.log_jacobian:
             local.log_jacobian = self.log_jacobian / self.total_weight * float(weights.sum())
@@ -137,12 +137,12 @@ class Samples:
         return local
 
     def thinned(self) -> Samples:
-        """These rows, or, of a huge table, evenly spread ones with the weight of all: what may be held in memory."""
+        """Return these rows or, for a huge table, evenly spread ones with the weight of all, to hold in memory."""
         d = self.n_features
         most = min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
         if self.n_rows <= most:
             return self
-        # One of each stretch of rows, not always at the same place: rows may have been recorded in turns.
+        # One row of each stretch, not always at the same place: rows may have been recorded in turns.
         places = np.arange(most)
         selected = ((places + _GOLDEN * places % 1.0) * (self.n_rows / most)).astype(np.intp)
         weights = np.ones(most) if self._weights is None else self._weights[selected]
@@ -151,7 +151,7 @@ class Samples:
     # -- chunks of rows --
 
     def chunks(self) -> Iterator[Chunk]:
-        """All rows in order, as (d, n) float64 blocks with their weights."""
+        """Yield all rows in order, as (d, n) float64 blocks with their weights."""
         if self._is_small:
             return iter(self._kept())
         return (self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks))
@@ -161,13 +161,13 @@ class Samples:
         return self.n_rows * self.n_features <= _CACHE_VALUES
 
     def _kept(self) -> list[Chunk]:
-        """The chunks of a small table."""
+        """Return the chunks of a small table."""
         if self._cache is None:
             self._cache = [self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks)]
         return self._cache
 
     def _reader(self) -> Callable[[int], Chunk]:
-        """For one thread: gives chunks by number; the next overwrites the one before, where rows are not kept."""
+        """Return a function for one thread that reads chunks by number; a chunk may overwrite the one before."""
         if self._is_small:
             return self._kept().__getitem__
         memory = self._memory.get()
@@ -182,7 +182,7 @@ class Samples:
         return x, None if self._weights is None else self._weights[start:stop]
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
-        """Rows of the table in a form that the kernel reads; those of most tables are not copied."""
+        """Return rows of the table in a form that the kernel reads, without a copy for most tables."""
         block = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
         if self._columns is not None:
             block = block[:, self._columns]
@@ -191,20 +191,20 @@ class Samples:
     # -- parts of a pass, for several threads --
 
     def _parts(self, n_components: int, n_factors: int, row_work: int = 0, size: int = 0) -> list[range]:
-        """Numbers of the chunks of each part of a pass. They do not depend on the number of threads.
+        """Return the numbers of the chunks of each part of a pass, which do not depend on the number of threads.
 
         Parameters
         ----------
         n_components, n_factors : int
-            The latter of all components together.
+            The latter for all components together.
         row_work : int
             Multiplications for each row beyond those of the E-step.
         size : int
-            Values of the sums that a part has of its own.
+            Number of values of the sums of a part.
         """
         if self._n_chunks == 1:
             return _ONE_PART
-        # Factors are products of columns; an exponential is worth some sixteen of these.
+        # In multiplications; an exponential costs about sixteen.
         work = self.n_rows * (self.n_features * (n_factors + n_components) + 16 * n_components + row_work)
         least, n_chunks = max(_LEAST_PART_WORK, _LEAST_PART_SHARE * size), self._n_chunks
         most = min(n_chunks, _MOST_PARTS, work // least, max(2, _PART_SUMS_VALUES // max(1, size)))
@@ -216,7 +216,7 @@ class Samples:
         self, make_worker: Callable[[], Callable[[range], Result]], parts: Sequence[range]
     ) -> Iterable[Result]:
         if self._is_small:
-            # Before several threads do it.
+            # Before several threads would do it.
             self._kept()
         return in_order(make_worker, parts)
 
@@ -227,7 +227,7 @@ class Samples:
         iteration.clear()
         parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.merge_work)
         if len(parts) == 1:
-            # Most calls are of small tables: straight on.
+            # Most calls are for small tables, without threads.
             read = self._reader()
             for i in range(self._n_chunks):
                 iteration.accumulate(*read(i))
@@ -250,7 +250,7 @@ class Samples:
         return self._sums(evaluator, len(evaluator.sums(full=full)), add, row_work)
 
     def log_likelihood(self, parameters: Parameters) -> float:
-        """Return the log-likelihood of a mixture in these coordinates, nats."""
+        """Return the log-likelihood of a mixture in these coordinates, in nats."""
         return float(self.sums(parameters, with_entropy=False)[0])
 
     def _sums(self, evaluator: Evaluator, size: int, add: Callable[..., None], row_work: int = 0) -> FloatArray:
@@ -272,7 +272,7 @@ class Samples:
         parts: Sequence[range],
         size: int,
     ) -> Iterable[FloatArray]:
-        """Return sums over the rows of each part, in order; ``make_adder()`` gives a thread what adds to its own."""
+        """Return sums over the rows of each part, in order; ``make_adder()`` makes the adder of a thread."""
 
         def make_worker() -> Callable[[range], FloatArray]:
             read, add = self._reader(), make_adder()
@@ -288,13 +288,13 @@ class Samples:
         return self._in_parts(make_worker, parts)
 
     def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
-        """Log densities, responsibilities and, if asked for, factor scores of all rows in order."""
+        """Yield log densities, responsibilities and, if asked for, factor scores of all rows in order."""
         return map(self._looker(mixture, with_scores), range(self._n_chunks))
 
     def over_posterior(
         self, parameters: Parameters, function: Callable[[PosteriorBlock], Result], *, with_scores: bool = False
     ) -> list[Result]:
-        """What a function makes of each block of the same, in order; it is called in several threads."""
+        """Yield the results of a function for each block of the same, in order; it is called in several threads."""
         evaluator = Evaluator(parameters)
         parts = self._parts(parameters.n_components, len(parameters.loadings))
 
@@ -305,7 +305,7 @@ class Samples:
         return [result for part in self._in_parts(make_worker, parts) for result in part]
 
     def _looker(self, mixture: Evaluator, with_scores: bool) -> Callable[[int], PosteriorBlock]:
-        """For one thread: gives the posterior of chunks by number."""
+        """Return a function for one thread that computes the posterior of chunks by number."""
         read, parameters = self._reader(), mixture.parameters
 
         def look(i: int) -> PosteriorBlock:
@@ -328,7 +328,7 @@ class Samples:
         return look
 
     def responsibilities(self, parameters: Parameters) -> FloatArray:
-        """Of all rows, times the row weights, (K, n)."""
+        """Return the responsibilities of all rows times the row weights, (K, n)."""
         result = np.empty((parameters.n_components, self.n_rows))
 
         def put(block: PosteriorBlock) -> None:
@@ -340,13 +340,13 @@ class Samples:
         return result
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
-        """The component of largest responsibility of every row, (n,) intp."""
+        """Return the component with the largest responsibility for every row, (n,) intp."""
         labels = np.empty(self.n_rows, dtype=np.intp)
         self.over_posterior(parameters, lambda block: np.argmax(block.responsibilities, axis=0, out=labels[block.rows]))
         return labels
 
     def moments(self, parameters: Parameters) -> Moments:
-        """Soft counts and covariances of every component, by one pass. Memory O(K d^2)."""
+        """Return soft counts and covariances of every component, by one pass. Memory is O(K d^2)."""
         K, d = parameters.n_components, self.n_features
         sums = self.sums(parameters, full=True, with_entropy=False)
         counts, first, second = sums[2 : 2 + K], sums[2 + K : -K * d * d].reshape(K, d), sums[-K * d * d :]
@@ -359,7 +359,7 @@ class Samples:
         return Moments(counts, parameters.means + first, covariances)
 
     def kurtosis_z(self, parameters: Parameters) -> FloatArray:
-        """Standardised weighted Mardia kurtosis of every component, (K,).
+        """Return the standardised weighted Mardia kurtosis of every component, (K,).
 
         gamma_k = (b_k - d (d + 2)) / sqrt(8 d (d + 2) / N_k)   (paper, eq. mardiamvkurt); about 0 for a Gaussian.
         """
@@ -383,12 +383,12 @@ def _is_loaded(block: NDArray[Any]) -> bool:
 
 
 def _chunk_rows(n_rows: int, n_features: int) -> int:
-    """How many rows a chunk has: all about as many, and so have the parts of a pass."""
+    """Return the number of rows of a chunk, so that chunks and parts of a pass are about equal."""
     most = max(_CHUNK_ROWS_MIN, min(_CHUNK_ROWS_MAX, _CHUNK_VALUES // max(1, n_features)))
     n_chunks = max(1, -(-n_rows // most))
     many = -(-n_chunks // _MOST_PARTS) * _MOST_PARTS
     n_chunks = many if n_chunks > _MOST_PARTS else 1 << (n_chunks - 1).bit_length()
-    # An odd number of cache lines (8 values), so that features do not fall onto each other in the cache.
+    # An odd number of cache lines (8 values), so that features do not collide in the cache.
     return (-(-n_rows // n_chunks) + 7) // 16 * 16 + 8
 
 

@@ -1,6 +1,6 @@
-"""Bodies of the public C-level functions: thin ways into the kernels that the Python layer uses, too.
+"""Bodies of the public C-level functions: thin wrappers of the kernels that the Python code uses, too.
 
-What they do and how they are called is written once, in amofa/cython_amofa.pxd.
+They are documented in amofa/cython_amofa.pxd.
 """
 
 from libc.math cimport INFINITY, isfinite, sqrt
@@ -19,16 +19,16 @@ from amofa._kernels._posterior cimport posterior_rows
 from amofa._kernels._standard cimport maximize_component as maximize_one, maximize_length
 from amofa._kernels._statistics cimport Sums, accumulate_rows, set_moments, sums_length, view_sums
 
-# Says that an array is a prepared mixture: as a double, a number far below the smallest normal one.
+# Marks an array as a prepared mixture: as a double, a number far below the smallest normal one.
 cdef Py_ssize_t MARK = 0x616d6f66
-# What status returns say, see the .pxd.
+# Status codes; see the .pxd.
 cdef enum:
     BAD_ARGUMENT = -1
     NO_ROWS = -2
-# A prepared mixture begins with whole numbers, one in the place of each double: MARK, K, d, and the K + 1 offsets.
+# A prepared mixture begins with integers in the places of doubles: MARK, K, d, and the K + 1 offsets.
 cdef enum:
     OFFSETS = 3
-    # Rows that are turned into features first at a time: one cache line of each feature.
+    # Number of rows that are transposed at a time: one cache line of each feature.
     STRIP = 8
 
 
@@ -102,7 +102,7 @@ cdef bint has_component(const double *mixture, Py_ssize_t k) noexcept nogil:
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
-# Rows on their way into the kernels: block after block, features first.
+# Rows for the kernels: block after block, features first.
 cdef struct Rows:
     Py_ssize_t n_rows
     const double *x
@@ -121,7 +121,7 @@ cdef bint read_rows(
     Rows *rows, const double *mixture, Py_ssize_t n_rows, const double *x, Py_ssize_t row_stride,
     Py_ssize_t feature_stride, double *work,
 ) noexcept nogil:
-    """Get ready for `next_block`. False where an argument is wrong."""
+    """Prepare for `next_block`. Returns False if an argument is wrong."""
     if not is_mixture(mixture) or n_rows < 0:
         return False
     rows.n_rows, rows.x, rows.row_stride, rows.feature_stride = n_rows, x, row_stride, feature_stride
@@ -133,7 +133,7 @@ cdef bint read_rows(
 
 
 cdef bint next_block(Rows *rows) noexcept nogil:
-    """Go on to the next block. False where there is none."""
+    """Go to the next block. Returns False if there is none."""
     rows.start += rows.length
     rows.length = min(rows.scratch.stride, rows.n_rows - rows.start)
     if rows.length == 0:
@@ -150,7 +150,7 @@ cdef void turn(
     Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t row_stride, Py_ssize_t feature_stride, double *out,
     Py_ssize_t ld,
 ) noexcept nogil:
-    """out (d, n) = rows of any strides."""
+    """Copy rows of any strides to out (d, n)."""
     cdef Py_ssize_t start = 0, length, i, j
     cdef const double *strip
     while start < n:
@@ -162,12 +162,12 @@ cdef void turn(
 
 
 cdef const double *weights_of(const Rows *rows, const double *row_weights) noexcept nogil:
-    """Of the rows of the block."""
+    """Return the weights of the rows of the block."""
     return row_weights + rows.start if row_weights != NULL else NULL
 
 
 cdef double *column(const Rows *rows, double *values) noexcept nogil:
-    """Where the block's part of an output (., n_rows) begins."""
+    """Return the beginning of the block's part of an output (., n_rows)."""
     return values + rows.start if values != NULL else NULL
 
 
@@ -314,7 +314,7 @@ cdef int begin_analysis(
     Analysis *analysis, const double *mixture, Py_ssize_t k, const double *scatter, Py_ssize_t n_factors,
     Py_ssize_t most_factors, const double *floor, double *mean, const double *uniquenesses, double *work,
 ) noexcept nogil:
-    """Mean and covariance matrix of component k, and the problem of its uniquenesses, in `work`. Returns a status."""
+    """Compute mean, covariance and the problem of the uniquenesses of component k, in `work`. Returns a status."""
     cdef Prepared prepared
     cdef Sums sums
     cdef Py_ssize_t d
@@ -340,7 +340,7 @@ cdef int begin_analysis(
 cdef bint end_analysis(
     Analysis *analysis, double found, double *loadings, double *uniquenesses, double *cost,
 ) noexcept nogil:
-    """Give out the analyser. False where its cost is not finite."""
+    """Copy the analyser to the outputs. Returns False if its cost is not finite."""
     if not isfinite(found):
         return False
     set_uniquenesses(&analysis.space, &analysis.problem, uniquenesses)
@@ -378,9 +378,9 @@ cdef int choose_component(
     if status:
         return status
     costs.most, costs.of_factors = most_factors, prices
-    # The mean has no price of its own, whatever the covariance matrix.
+    # The mean has no price.
     costs.mean, costs.least_mean = -INFINITY, 0.0
-    # Every trial of another number of factors is seen through to its end.
+    # Every trial of another number of factors runs to its end.
     found = best_number(&analysis.space, &analysis.problem, analysis.offsets, &costs, max_steps, tol, INFINITY, tol)
     if not end_analysis(&analysis, found, loadings, uniquenesses, cost):
         return <int> k + 1
@@ -395,25 +395,25 @@ def prepared_mixture(
     const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
     Py_ssize_t n_features,
 ):
-    """A prepared mixture in an array of its own, for C-level functions.
+    """Return a prepared mixture in a new array, for C-level functions.
 
     Parameters
     ----------
     parameters : (K + 2 K d + P d,) float64
         As in `amofa._parameters.Parameters.buffer`.
     offsets : (K + 1,) intp
-        Where each component's factors start; the last entry is their number.
+        Start of the factors of each component; the last entry is the number of all factors.
     n_features : int
 
     Returns
     -------
     ndarray of float64
-        What the functions of amofa/cython_amofa.pxd take as ``mixture``.
+        The argument ``mixture`` of the functions in amofa/cython_amofa.pxd.
 
     Raises
     ------
     ValueError
-        If offsets do not rise from 0, there is no feature, or `parameters` has the wrong length.
+        If offsets do not increase from 0, there is no feature, or `parameters` has the wrong length.
     FloatingPointError
         If the covariance matrix of a component is numerically singular.
     """

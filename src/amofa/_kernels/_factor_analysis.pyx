@@ -1,11 +1,11 @@
-"""Maximum of the (penalised) likelihood of factor analysers, from their covariance matrices alone.
+"""The maximum of the (penalised) likelihood of factor analysers, from their covariance matrices only.
 
 Given the uniquenesses Psi, the best loadings follow from the leading eigenvectors of Psi^-1/2 S Psi^-1/2, so that only
 Psi is searched: by Newton steps in its logarithm (Joreskog 1967, Psychometrika 32:443; Lawley & Maxwell 1971), each
-held to lower the cost. Several covariance matrices may share their uniquenesses.
+of which lowers the cost. Several covariance matrices may share their uniquenesses.
 
-Covariances of fewer rows than columns are best given by those rows, S = A' A: the eigenvectors then follow from the
-small matrix A Psi^-1 A', only the diagonal of the Hessian is taken, and nothing of size d x d is ever made.
+With fewer rows than columns, covariances are best given by the rows, S = A' A: the eigenvectors then follow from the
+small matrix A Psi^-1 A', only the diagonal of the Hessian is used, and no d x d array is made.
 """
 
 from libc.math cimport INFINITY, isfinite
@@ -25,15 +25,15 @@ cdef class Solver:
     ----------
     n_features : int
     n_matrices, n_factors : int
-        Most covariance matrices, and factors of all of them, at a time.
+        Maximum number of covariance matrices, and of all their factors, at a time.
     n_rows : int, optional
-        Most rows of a panel. The solver then takes panels (`solve_panels`) instead of covariance matrices (`solve`),
-        and its work space has no (d, d) array.
+        Maximum number of rows of a panel. The solver then takes panels (`solve_panels`) instead of covariance matrices
+        (`solve`), and its work space has no (d, d) array.
 
     Raises
     ------
     ValueError
-        If there are no columns, or no matrices, or more of them than any memory holds.
+        If there are no columns or matrices, or more than any memory holds.
     """
 
     def __cinit__(
@@ -67,18 +67,18 @@ cdef class Solver:
         double tol,
         bint factors_alone=False,
     ):
-        """Uniquenesses and loadings that lower the cost, from the uniquenesses given.
+        """Find uniquenesses and loadings that lower the cost, from the given uniquenesses.
 
         The cost is sum_k n_k/2 (log |Sigma_k| + tr(Sigma_k^-1 S_k)) in nats, plus that of a prior of ``prior_count``
-        rows, sum_j prior_count log cosh(log(psi_j / s_j) / 2). The caller sees to it that ``uniquenesses``, ``floor``
-        and ``prior_scale`` are positive. The search ends after ``max_steps``, or where a step promises no more than
-        ``tol`` nats. With ``factors_alone`` eigenvalues that are not those of factors may be left out, as 0, which is
-        faster where factors are few.
+        rows, sum_j prior_count log cosh(log(psi_j / s_j) / 2). ``uniquenesses``, ``floor`` and ``prior_scale`` must be
+        positive. The search ends after ``max_steps``, or when a step promises at most ``tol`` nats. With
+        ``factors_alone``, eigenvalues that do not belong to factors may be left out, as 0, which is faster with few
+        factors.
 
         Returns
         -------
         float
-            The cost, never above that of the uniquenesses given with the best loadings for them.
+            The cost, at most that of the given uniquenesses with the best loadings for them.
 
         Raises
         ------
@@ -112,10 +112,10 @@ cdef class Solver:
         Py_ssize_t max_steps,
         double tol,
     ):
-        """The same as `solve` for the covariance matrices S_k = A_k' A_k, A_k the rows of panel k.
+        """Do the same as `solve` for the covariance matrices S_k = A_k' A_k, with A_k the rows of panel k.
 
-        Panel k is ``panels[row_offsets[k]:row_offsets[k + 1]]``: deviations from the mean over the root of their
-        number. Cost O(m^2 (d + m)) a step for m rows.
+        Panel k is ``panels[row_offsets[k]:row_offsets[k + 1]]``: deviations from the mean, divided by the root of
+        their number. A step costs O(m^2 (d + m)) for m rows.
 
         Returns
         -------
@@ -157,18 +157,18 @@ cdef class Solver:
         double patience,
         double least_saving,
     ):
-        """Choose the number of factors of one analyser, from the uniquenesses and the number given.
+        """Choose the number of factors of one analyser, from the given uniquenesses and number.
 
         The price of q factors is ``prices[q] + max(mean_price - log |Sigma|, least_mean_price) / 2`` nats. Factors are
-        added while that saves ``least_saving``: as many at a time as pay with the uniquenesses as they are, or one on
+        added while that saves ``least_saving``: as many at a time as pay with the present uniquenesses, or one on
         trial. With Psi fixed, factor j adds n/2 (l_j - 1 - log l_j) to the log-likelihood; a better Psi only adds to
-        that. Then they are removed while that costs nothing: once in, they hold on to a column's noise. A trial is
-        given up where ``patience`` times the decrease that its next step promises would not make it the better one.
+        that. Then they are removed while that costs nothing, since they absorb the noise of columns. A trial is
+        given up if ``patience`` times the decrease that its next step promises would not make it better.
 
         Returns
         -------
         cost : float
-            Price included.
+            Including the price.
         n_factors : int
 
         Raises
@@ -216,7 +216,7 @@ cdef class Solver:
         double prior_count, const double[::1] prior_scale, const double[::1] uniquenesses,
         const double[:, ::1] loadings, const double[:, ::1] spectra,
     ):
-        """The problem without its matrices."""
+        """Set up the problem without its matrices."""
         cdef Py_ssize_t d = self.space.d, k
         cdef Problem problem
         if (counts.shape[0] != K or offsets.shape[0] != K + 1 or floor.shape[0] != d or prior_scale.shape[0] != d
@@ -256,7 +256,7 @@ cdef class Solver:
         self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
         const double *floor, double prior_count, const double *prior_scale, double *uniquenesses, double *loadings,
     ) noexcept nogil:
-        """One Newton step of `solve`, for kernels. False where a matrix is not finite."""
+        """Make one Newton step of `solve`, for kernels. Returns False if a matrix is not finite."""
         cdef Problem problem
         memset(&problem, 0, sizeof(problem))
         problem.n_matrices, problem.prior_count = K, prior_count

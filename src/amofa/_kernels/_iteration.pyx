@@ -1,6 +1,6 @@
 """One EM iteration: the sums of its E-step over blocks of rows, and the M-step of a subclass.
 
-Memory is allocated once for the many iterations of an EM run, so that one costs no more than its work.
+Memory is allocated once for all iterations of an EM run.
 """
 
 from libc.string cimport memset
@@ -16,14 +16,14 @@ from amofa._kernels._statistics import sums_size
 
 
 cdef class Iteration:
-    """Base of the iterations of EM: all but the M-step.
+    """Base of the iterations of EM, without the M-step.
 
     Attributes
     ----------
     sums : float64
-        Sufficient statistics of the rows accumulated, see `amofa._kernels._statistics.accumulate`.
+        Sufficient statistics of the accumulated rows; see `amofa._kernels._statistics.accumulate`.
     soft_counts : (K,) float64
-        The part of `sums` that counts the rows of each component.
+        The part of `sums` with the count of each component.
     """
 
     def __cinit__(self, *_, **__):
@@ -57,7 +57,7 @@ cdef class Iteration:
 
     @property
     def n_factors(self):
-        """Of all components together."""
+        """Number of factors of all components."""
         return self.offsets[self.mixture.n_components]
 
     @property
@@ -67,27 +67,27 @@ cdef class Iteration:
 
     @property
     def merge_work(self):
-        """Additions that `add_sums` costs, about."""
+        """Approximate number of additions of `add_sums`."""
         cdef Py_ssize_t d = self.mixture.n_features
         return self.mixture.n_components * d * d if self.full else self.own_sums.shape[0]
 
     @property
     def scratch_size(self):
-        """Values of the scratch memory that a thread needs."""
+        """Number of values of the scratch memory of a thread."""
         return self.scratch.shape[0]
 
     @property
     def log_likelihood(self):
-        """Of the rows accumulated, nats."""
+        """Log-likelihood of the accumulated rows, in nats."""
         return self.totals.log_likelihood[0]
 
     @property
     def entropy(self):
-        """Of the responsibilities of the rows accumulated, nats; 0 where it is not summed."""
+        """Entropy of the responsibilities of the accumulated rows, in nats; 0 if it is not summed."""
         return self.totals.entropy[0]
 
     def prepare(self):
-        """Prepare the parameters for the E-step; to be called after each change of them but that of `maximize`.
+        """Prepare the parameters for the E-step; required after any change except by `maximize`.
 
         Raises
         ------
@@ -101,7 +101,7 @@ cdef class Iteration:
             raise FloatingPointError(f"the covariance of component {singular - 1} is numerically singular")
 
     def clear(self):
-        """Forget the rows accumulated."""
+        """Forget the accumulated rows."""
         memset(&self.own_sums[0], 0, self.own_sums.shape[0] * sizeof(double))
 
     def accumulate(
@@ -113,8 +113,8 @@ cdef class Iteration:
     ):
         """Add the sufficient statistics of the columns of x to sums, and change nothing else.
 
-        Several threads may do so at a time, each with sums and scratch memory of its own. Without them the sums are
-        those of the iteration.
+        Several threads may do so at a time, each with its own sums and scratch memory. Without these arguments the sums
+        are those of the iteration.
         """
         cdef Sums totals
         cdef Scratch block

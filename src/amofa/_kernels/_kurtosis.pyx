@@ -13,7 +13,7 @@ cdef void accumulate_kurtosis_rows(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, const Prepared *mixture,
     Scratch *scratch, double *soft_counts, double *fourth,
 ) noexcept nogil:
-    """Any number of rows, block by block."""
+    """Add any number of rows, block by block."""
     cdef Py_ssize_t start = 0, length, k
     cdef double *h
     while start < n:
@@ -38,7 +38,7 @@ def accumulate_kurtosis(
     double[::1] fourth not None,  # INOUT (K), added to
     double[::1] work not None,  # WORK
 ):
-    """Add soft counts and the sums of h m^2, m the squared Mahalanobis distance, of the columns of x.
+    """Add soft counts and the sums of h m^2, m the squared Mahalanobis distance, for the columns of x.
 
     The kurtosis b_2d of component k is its fourth moment divided by its soft count; a Gaussian has d (d + 2).
     """

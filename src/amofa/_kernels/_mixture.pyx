@@ -1,12 +1,12 @@
-"""Mixtures in memory: where what is, and parameters prepared for the E-step.
+"""Mixtures in memory: the layout of their parameters, and parameters prepared for the E-step.
 
 With W = L^-1 Lambda' Psi^-1 and L L' = I + Lambda' Psi^-1 Lambda (the capacitance), Woodbury's identity gives the
 squared Mahalanobis distance of x - mu = e as sum_j e_j^2 / psi_j - |W e|^2 and the determinant lemma gives
 log |Sigma| = sum_j log psi_j + 2 sum_q log L_qq. No d x d matrix is formed.
 
-Where the capacitance is large, the difference has lost its digits, and the sum I + Lambda' Psi^-1 Lambda those of its
+If the capacitance is large, the difference loses its digits, and the sum I + Lambda' Psi^-1 Lambda those of its
 small eigenvalues. L and W then come from an orthogonal decomposition, [Lambda' Psi^-1/2, I] = L [W Psi^1/2, L^-1],
-which does not form the sum, and distances from the residuals of the factors.
+which does not form the sum, and distances come from the residuals of the factors.
 """
 
 from libc.math cimport INFINITY, M_PI, fabs, log, sqrt
@@ -17,23 +17,23 @@ from amofa._kernels._blas cimport cholesky_lower, lower_orthogonal, solve_lower,
 cdef extern from "simd.h" nogil:
     enum: AMOFA_SMALL_FEATURES
 
-# A block of rows should be long enough for products of matrices to run at full speed, and for those rows of it that
-# belong to one component, too; with its deviations it should not be far beyond the second-level cache (1 MB each).
-# Blocks of few features, which have loops of their own, stay in the first-level cache. Strides of an odd number of
-# cache lines (8 values) keep features from falling onto each other there.
+# A block of rows should be long enough for products of matrices to run at full speed, also for its rows of one
+# component; with its deviations, it should not be much larger than the second-level cache (1 MB each). Blocks of few
+# features, which have their own loops, stay in the first-level cache. Strides of an odd number of cache lines (8
+# values) keep features from colliding there.
 cdef enum:
     BLOCK_VALUES = 131072
     BLOCK_ROWS_MAX = 1032
     BLOCK_ROWS_MAX_SMALL = 264
     BLOCK_ROWS_MIN = 24
 
-# The difference in Woodbury's form loses as many digits as the capacitance's largest eigenvalue has, and so does its
-# Cholesky factor; beyond this the factor is an orthogonal decomposition's, and the distance is taken from the residuals
-# of the factors, at twice the work.
+# The difference in Woodbury's form, and its Cholesky factor, lose as many digits as the largest eigenvalue of the
+# capacitance has. Beyond this value the factor comes from an orthogonal decomposition, and the distance from the
+# residuals of the factors, at twice the work.
 cdef double RESIDUAL_CAPACITANCE = 1e3
 
-# Residuals are smaller than what they are differences of by the root of the capacitance. Up to this one they lose three
-# digits; beyond, they are taken in twice the precision, at 1.3 times (3 features) to 3 times (1000) the work.
+# Residuals are smaller than their terms by the root of the capacitance. Up to this value they lose three digits; beyond
+# it, they are computed in twice the precision, at 1.3 times (3 features) to 3 times (1000) the work.
 cdef double EXACT_RESIDUAL_CAPACITANCE = 1e6
 
 # A row of [Psi^-1/2 Lambda; I]: its largest magnitude, and its number.
@@ -116,7 +116,7 @@ cdef Py_ssize_t squared_factors(Py_ssize_t K, const Py_ssize_t *offsets) noexcep
 
 
 cdef Py_ssize_t orthogonal_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
-    """Values of memory that `orthogonal_form` needs."""
+    """Return the number of values of memory for `orthogonal_form`."""
     return p * (d + p) + 2 * (d + p) + 2 * p if p else 0
 
 
@@ -125,9 +125,9 @@ cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *off
 
 
 cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil:
-    """Whether the lengths above, or those of statistics, might be beyond Py_ssize_t, in which they would wrap round.
+    """Return whether the lengths above, or those of statistics, might overflow Py_ssize_t.
 
-    All are below this product; there is no memory for what it rules out.
+    All are below this product; larger ones would not fit into memory anyway.
     """
     return is_beyond_memory(4.0 * (<double> K + P + 2 * BLOCK_ROWS_MAX) * (<double> K + P + d + 4.0))
 
@@ -135,15 +135,15 @@ cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil:
 # ---- preparation -----------------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil:
-    """Everything the E-step needs. Returns 0, or 1 + the component whose covariance is not finite and positive.
+    """Prepare the E-step. Returns 0, or 1 + the component whose covariance is not finite and positive.
 
-    Cost O(sum_k d p_k^2).
+    The cost is O(sum_k d p_k^2).
     """
     cdef Py_ssize_t K = mixture.n_components, d = mixture.n_features, k, status
     cdef double *cholesky = mixture.choleskys
     memcpy(mixture.weights, parameters.weights, K * sizeof(double))
     memcpy(mixture.means, parameters.means, K * d * sizeof(double))
-    # Without factors there may be no loadings to point at.
+    # Without factors there may be no loadings.
     if mixture.offsets[K]:
         memcpy(mixture.loadings, parameters.loadings, mixture.offsets[K] * d * sizeof(double))
     for k in range(K):
@@ -208,11 +208,11 @@ cdef int prepare_component(
 cdef int orthogonal_form(
     Py_ssize_t p, Py_ssize_t d, const double *inverse, double *projection, double *cholesky, double *memory,
 ) noexcept nogil:
-    """L and W from Lambda' Psi^-1/2, which `projection` (p, d) holds, without the capacitance. Returns 0.
+    """Compute L and W from Lambda' Psi^-1/2 in `projection` (p, d), without the capacitance. Returns 0.
 
-    With [Lambda' Psi^-1/2, I] = L Q, L L' is the capacitance, and the first d columns of Q are W Psi^1/2. Householder's
-    reflections leave each feature its own digits, however large others are, if the largest come first (Higham, Accuracy
-    and Stability of Numerical Algorithms, 2nd ed., section 19.4).
+    With [Lambda' Psi^-1/2, I] = L Q, L L' is the capacitance, and the first d columns of Q are W Psi^1/2. Householder
+    reflections preserve the digits of each feature, however large others are, if the largest come first (Higham,
+    Accuracy and Stability of Numerical Algorithms, 2nd ed., section 19.4).
     """
     cdef Py_ssize_t m = d + p, q, i, j
     cdef double *matrix = memory                              # (p, m)
@@ -306,12 +306,12 @@ cdef int check_work(const Prepared *mixture, double[::1] work) except -1:
 
 
 def buffer_lengths(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
-    """Lengths of the parameter, prepared and work buffers.
+    """Return the lengths of the parameter, prepared and work buffers.
 
     Parameters
     ----------
     offsets : (K + 1,) intp
-        Where each component's factors start; the last entry is the number of factors in all.
+        Start of the factors of each component; the last entry is the number of all factors.
     n_features : int
 
     Returns
@@ -331,7 +331,7 @@ def prepare(
     Py_ssize_t n_features,
     double[::1] prepared not None,  # OUT  see buffer_lengths
 ):
-    """Bring parameters into the form that the E-step uses.
+    """Transform parameters to the form that the E-step uses.
 
     Raises
     ------

@@ -14,12 +14,12 @@ from amofa._kernels._noise cimport log_cosh
 
 # The largest step in the logarithm of a uniqueness.
 cdef double LONGEST_STEP = 2.0
-# Relative ridge of the Hessian, which is singular where loadings and uniquenesses are not identified.
+# Relative ridge of the Hessian, which is singular if loadings and uniquenesses are not identified.
 cdef double RIDGE = 1e-3
-# Share of the decrease that a step promises which it must keep, and how often it is shortened to a quarter.
+# Minimum share of the promised decrease, and how often a step is shortened to a quarter.
 cdef double SUFFICIENT = 1e-4
 cdef int MOST_HALVINGS = 6
-# Columns of a panel that are whitened at a time.
+# Number of columns of a panel that are whitened at a time.
 cdef enum:
     PANEL_BLOCK = 256
 
@@ -29,7 +29,7 @@ cdef enum:
 cdef Py_ssize_t space_length(
     Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows,
 ) noexcept nogil:
-    """Doubles of a space; n_rows is -1 for covariance matrices, else the most rows of a panel."""
+    """Return the length of a space in doubles; n_rows is -1 for covariance matrices, else the most rows of a panel."""
     cdef Py_ssize_t side = d if n_rows < 0 else n_rows
     return (3 * point_length(d, n_matrices, n_factors) + side * side + hessian_length(d, n_rows) + side + 3 * d
             + eigen_work(side))
@@ -38,7 +38,7 @@ cdef Py_ssize_t space_length(
 cdef bint is_space_too_large(
     Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows,
 ) noexcept nogil:
-    """Whether `space_length` might be beyond Py_ssize_t, in which it would wrap round; it is below this sum."""
+    """Return whether `space_length`, which is below this sum, might overflow Py_ssize_t."""
     cdef double side = <double> d if n_rows < 0 else <double> n_rows
     return is_beyond_memory(
         4.0 * ((d + 4.0) * (<double> n_matrices + n_factors + 4.0) + (side + 64.0) * (side + 64.0)))
@@ -84,7 +84,7 @@ cdef double best_number(
     Space *space, const Problem *problem, Py_ssize_t *offsets, const Prices *prices, Py_ssize_t max_steps, double tol,
     double patience, double least_saving,
 ) noexcept nogil:
-    """`Solver.choose` from ``here.log_noise`` and ``offsets[1]`` factors; the end is left there."""
+    """Run `Solver.choose` from ``here.log_noise`` and ``offsets[1]`` factors, which get the result."""
     cdef double cost = search(space, problem, max_steps, tol, INFINITY, 0.0) + price(space, offsets[1], prices, problem)
     cdef Py_ssize_t q = offsets[1], more, fewer
     while q < prices.most and isfinite(cost):
@@ -95,7 +95,7 @@ cdef double best_number(
         q = offsets[1]
     while q > 0 and isfinite(cost):
         fewer = q - 1
-        # Numbers beyond those that a covariance matrix can tell apart have the same price: go past them.
+        # Numbers that a covariance matrix cannot tell apart have the same price: skip them.
         while fewer and prices.of_factors[q] <= prices.of_factors[fewer]:
             fewer -= 1
         if not try_number(space, problem, offsets, fewer, prices, &cost, cost, max_steps, tol, patience):
@@ -105,7 +105,7 @@ cdef double best_number(
 
 
 cdef Py_ssize_t paying_factors(Space *space, const Problem *problem, Py_ssize_t q, const Prices *prices) noexcept nogil:
-    """How many more factors save most with the uniquenesses as they are, 1 where none does; 0 if none is left."""
+    """Return how many more factors save most with the present uniquenesses, at least 1; 0 if none is left."""
     cdef Py_ssize_t best = 0, j
     cdef double gain = 0.0, saved, most = 0.0, value
     complete_values(space, problem, q)
@@ -121,7 +121,7 @@ cdef Py_ssize_t paying_factors(Space *space, const Problem *problem, Py_ssize_t 
 
 
 cdef void complete_values(Space *space, const Problem *problem, Py_ssize_t q) noexcept nogil:
-    """All eigenvalues here, where those of the q factors alone have been computed."""
+    """Compute all eigenvalues here, if only those of the q factors are known."""
     cdef Py_ssize_t d = space.d, i
     if not is_partial(space, problem, q):
         return
@@ -138,10 +138,10 @@ cdef bint try_number(
     Space *space, const Problem *problem, Py_ssize_t *offsets, Py_ssize_t q, const Prices *prices, double *cost,
     double bar, Py_ssize_t max_steps, double tol, double patience,
 ) noexcept nogil:
-    """Search with q factors. True, and there, where that is not above the bar; else False, and still here."""
+    """Search with q factors. Return True if the result is not above the bar, else go back and return False."""
     cdef Py_ssize_t before = offsets[1]
     cdef double found
-    # The mean's price hardly changes.
+    # The price of the mean hardly changes.
     cdef double rest = bar - price(space, before, prices, problem)
     rest += prices.of_factors[before] - prices.of_factors[q]
     memcpy(space.kept.log_noise, space.here.log_noise, space.d * sizeof(double))
@@ -157,7 +157,7 @@ cdef bint try_number(
 
 
 cdef double price(Space *space, Py_ssize_t q, const Prices *prices, const Problem *problem) noexcept nogil:
-    """Of the analyser here."""
+    """Return the price of the analyser here."""
     cdef double log_determinant = 0.0
     cdef Py_ssize_t j
     for j in range(space.d):
@@ -184,7 +184,7 @@ cdef void set_uniquenesses(Space *space, const Problem *problem, double *uniquen
 cdef double search(
     Space *space, const Problem *problem, Py_ssize_t max_steps, double tol, double bar, double patience,
 ) noexcept nogil:
-    """Newton steps from here; none where ``patience`` times what one promises does not lead below the bar."""
+    """Make Newton steps from here, while ``patience`` times what one promises leads below the bar."""
     cdef double promised
     evaluate(space, problem, &space.here)
     for _ in range(max_steps):
@@ -197,7 +197,7 @@ cdef double search(
 
 
 cdef bint move(Space *space, const Problem *problem, double promised) noexcept nogil:
-    """Go along the step, as far as the cost falls enough. False, and still here, where it does not."""
+    """Go along the step as far as the cost falls enough. Return False, and stay here, if it does not."""
     cdef Py_ssize_t j
     cdef double shrink = 1.0
     for _ in range(MOST_HALVINGS):
@@ -214,7 +214,7 @@ cdef bint move(Space *space, const Problem *problem, double promised) noexcept n
 # ---- one point -------------------------------------------------------------------------------------------------------
 
 cdef void evaluate(Space *space, const Problem *problem, Point *point) noexcept nogil:
-    """Cost, gradient and eigenvectors at the point's uniquenesses, with the best loadings for them."""
+    """Compute cost, gradient and eigenvectors at the uniquenesses of a point, with the best loadings for them."""
     cdef Py_ssize_t d = space.d, j, k, q
     cdef const double *vector
     cdef double log_determinant = 0.0, trace, excess, value, half
@@ -251,7 +251,7 @@ cdef void evaluate(Space *space, const Problem *problem, Point *point) noexcept 
 cdef double whiten_matrix(
     Space *space, const Problem *problem, Py_ssize_t k, double *gradient, bint diagonal,
 ) noexcept nogil:
-    """Psi^-1/2 S Psi^-1/2, its upper triangle or diagonal, and what it adds to the gradient. Returns its trace.
+    """Compute Psi^-1/2 S Psi^-1/2, its upper triangle or diagonal, and its part of the gradient. Returns its trace.
 
     The gradient is n/2 (modelled - sample variance) / psi; the factors' part is added later.
     """
@@ -269,7 +269,7 @@ cdef double whiten_matrix(
 
 
 cdef double whiten_panel(Space *space, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil:
-    """A Psi^-1 A' instead, which has the same trace and the same eigenvalues other than 0."""
+    """Compute A Psi^-1 A' instead, which has the same trace and the same nonzero eigenvalues."""
     cdef Py_ssize_t d = space.d, m = problem.row_offsets[k + 1] - problem.row_offsets[k]
     cdef Py_ssize_t start = 0, width, i, j
     cdef const double *row
@@ -295,9 +295,9 @@ cdef double whiten_panel(Space *space, const Problem *problem, Py_ssize_t k, dou
 
 
 cdef bint decompose(Space *space, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil:
-    """Eigenvalues, falling, and leading eigenvectors of the whitened covariance k. False where they are not finite.
+    """Compute decreasing eigenvalues and leading eigenvectors of the whitened covariance k. False if not finite.
 
-    Only the eigenvectors whose eigenvalues are above 1 are used. Of few factors, or none, others are not made.
+    Only eigenvectors with eigenvalues above 1 are used. With few factors, or none, others are not computed.
     """
     cdef Py_ssize_t d = space.d, p = min(problem.offsets[k + 1] - problem.offsets[k], d)
     cdef double *vectors = point.vectors + problem.offsets[k] * d
@@ -317,7 +317,7 @@ cdef bint decompose(Space *space, const Problem *problem, Py_ssize_t k, Point *p
 
 
 cdef bint is_partial(Space *space, const Problem *problem, Py_ssize_t p) noexcept nogil:
-    """Whether of a matrix with p factors their eigenvalues alone are computed."""
+    """Return whether only the eigenvalues of the p factors of a matrix are computed."""
     return (problem.factors_alone and problem.row_offsets == NULL
             and (p == 0 or (space.d >= LEADING_FROM and LEADING_SHARE * p <= space.d)))
 
@@ -338,9 +338,9 @@ cdef bint keep(
     Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t n, Py_ssize_t m, const double *vectors,
     Point *point, double *target,
 ) noexcept nogil:
-    """Put m eigenvalues of ``spectrum``, rising, into the point, and active vectors of length n where they belong.
+    """Copy m increasing eigenvalues of ``spectrum`` to the point, and active vectors of length n to their places.
 
-    False where a covariance is not finite: without factors nothing else looks at what is off its diagonal.
+    Returns False if a covariance is not finite: without factors nothing else checks it off the diagonal.
     """
     cdef Py_ssize_t d = space.d, i, q
     cdef double *values = point.values + k * d
@@ -356,7 +356,7 @@ cdef bint keep(
 cdef void panel_vectors(
     Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t p, const double *values, double *vectors,
 ) noexcept nogil:
-    """u = Psi^-1/2 A' v / l^1/2, from the p eigenvectors v of the small matrix in the work space."""
+    """Compute u = Psi^-1/2 A' v / l^1/2 from the p eigenvectors v of the small matrix in the work space."""
     cdef Py_ssize_t d = space.d, first = problem.row_offsets[k], m = problem.row_offsets[k + 1] - first, j, q
     cdef double scale
     gemm(b"N", b"N", p, d, m, 1.0, space.work, m, problem.panels + first * d, d, 0.0, vectors, d)
@@ -367,7 +367,7 @@ cdef void panel_vectors(
 
 
 cdef Py_ssize_t n_active(Space *space, const Point *point, const Py_ssize_t *offsets, Py_ssize_t k) noexcept nogil:
-    """Factors of component k that explain something: those with eigenvalues above 1."""
+    """Return the number of active factors of component k: those with eigenvalues above 1."""
     cdef Py_ssize_t p = min(offsets[k + 1] - offsets[k], space.d)
     while p > 0 and point.values[k * space.d + p - 1] <= 1.0:
         p -= 1
@@ -385,7 +385,7 @@ cdef bint any_active(Space *space, const Problem *problem) noexcept nogil:
 # ---- one step --------------------------------------------------------------------------------------------------------
 
 cdef double newton_step(Space *space, const Problem *problem) noexcept nogil:
-    """The step from here, with the approximate Hessian n/2 (I - U U')^2 (elementwise). Returns what it promises."""
+    """Compute the step with the approximate Hessian n/2 (I - U U')^2 (elementwise). Returns what it promises."""
     cdef Py_ssize_t j
     cdef double promised, value
     cdef Point *point = &space.here
@@ -398,7 +398,7 @@ cdef double newton_step(Space *space, const Problem *problem) noexcept nogil:
     if problem.row_offsets == NULL and any_active(space, problem):
         dense_step(space, problem)
         promised = bounded_step(space, problem)
-        # Cut to what is allowed, a step may lead upwards, but never one of the diagonal.
+        # After the limit, a step may lead upwards, but not one with the diagonal.
         if promised > 0.0:
             return promised
     diagonal_step(space, problem)
@@ -406,7 +406,7 @@ cdef double newton_step(Space *space, const Problem *problem) noexcept nogil:
 
 
 cdef double bounded_step(Space *space, const Problem *problem) noexcept nogil:
-    """Cut the step in every uniqueness to the longest one. Returns what it promises, down to the floor."""
+    """Limit the step in every uniqueness. Returns what it promises, down to the floor."""
     cdef Py_ssize_t j
     cdef double promised = 0.0, value
     for j in range(space.d):
@@ -455,7 +455,7 @@ cdef void dense_step(Space *space, const Problem *problem) noexcept nogil:
 
 
 cdef void diagonal_step(Space *space, const Problem *problem) noexcept nogil:
-    """With the diagonal of the Hessian alone: n/2 (1 - sum_q u_qj^2)^2."""
+    """Compute the step with the diagonal of the Hessian only: n/2 (1 - sum_q u_qj^2)^2."""
     cdef Py_ssize_t d = space.d, j, k, q
     cdef double *left = space.raw
     cdef const double *vector
@@ -477,12 +477,12 @@ cdef void diagonal_step(Space *space, const Problem *problem) noexcept nogil:
 
 
 cdef bint is_held(Space *space, const Problem *problem, Py_ssize_t j) noexcept nogil:
-    """At the floor and pressed against it: not free."""
+    """Return whether a uniqueness is at the floor and pressed against it, so not free."""
     return space.here.gradient[j] > 0.0 and exp(space.here.log_noise[j]) <= problem.floor[j] * (1.0 + 1e-12)
 
 
 cdef void set_loadings(Space *space, Py_ssize_t K, const Py_ssize_t *offsets, double *loadings) noexcept nogil:
-    """Lambda' = (l - 1)^1/2 u Psi^1/2, one row per factor; 0 where a factor explains nothing."""
+    """Compute Lambda' = (l - 1)^1/2 u Psi^1/2, one row per factor; 0 for a factor that explains nothing."""
     cdef Py_ssize_t d = space.d, j, k, q, p
     cdef double scale
     cdef const double *vector

@@ -1,4 +1,4 @@
-"""Uniquenesses: what their prior costs, and the best one where all columns have the same (isotropic noise)."""
+"""Uniquenesses: the cost of their prior, and the best one if all columns share it (isotropic noise)."""
 
 from libc.math cimport exp, fabs, log, tanh
 
@@ -6,7 +6,7 @@ from libc.math cimport exp, fabs, log, tanh
 cdef double total_prior_cost(
     Py_ssize_t K, Py_ssize_t d, const double *uniquenesses, int noise, double count, const double *scale,
 ) noexcept nogil:
-    """Of (K, d) uniquenesses, tied ones counted once."""
+    """Return the cost of the prior of (K, d) uniquenesses; tied ones count once."""
     cdef Py_ssize_t j, k
     cdef double total = 0.0, mean_scale = average(d, scale)
     if count == 0.0:
@@ -32,10 +32,10 @@ cdef double best_variance(
     Py_ssize_t m, const double *eigenvalues, Py_ssize_t d, Py_ssize_t n_factors, double count, const double *floor,
     double prior_count, const double *prior_scale,
 ) noexcept nogil:
-    """One variance for all d columns, given the m leading eigenvalues, falling, of a covariance; the others are 0.
+    """Return one variance for all d columns from the m leading eigenvalues, decreasing; the others are 0.
 
-    The maximum is known (Tipping & Bishop 1999, JRSS B 61:611), with the prior, too. Factors that the prior lifts the
-    noise above are noise.
+    The maximum is known (Tipping & Bishop 1999, JRSS B 61:611), with the prior, too. Factors below the noise, because
+    the prior raises it, count as noise.
     """
     cdef Py_ssize_t active = min(n_factors, d - 1, m), i
     cdef double rest, variance, least = 0.0, scale = average(d, prior_scale)
@@ -54,9 +54,9 @@ cdef double best_variance(
 cdef double penalised_variance(
     double count, double total, double prior_count, double prior_scale, double floor,
 ) noexcept nogil:
-    """Minimum of count/2 log v + total/(2 v) + prior_count log cosh(log(v / prior_scale) / 2) over v >= floor.
+    """Minimise count/2 log v + total/(2 v) + prior_count log cosh(log(v / prior_scale) / 2) over v >= floor.
 
-    Convex in log v: Newton's method from the side on which it cannot overshoot.
+    It is convex in log v; Newton's method starts on the side where it cannot overshoot.
     """
     cdef double center = log(prior_scale), x, step, slope, tail
     x = log(max(total / count, floor)) if total > 0.0 else log(floor)
@@ -79,7 +79,7 @@ def prior_cost(
     double count,
     const double[::1] scale not None,  # IN   (d)
 ):
-    """Return minus the log of the prior density of uniquenesses over its largest value, nats; tied ones count once.
+    """Return minus the log of the prior density of uniquenesses over its maximum, in nats; tied ones count once.
 
     The logarithm of each has a density ~ 1 / cosh(log(psi / scale) / 2)^count; one for all columns has the mean scale.
 
@@ -107,7 +107,7 @@ def maximize_isotropic(
     double prior_count,
     const double[::1] prior_scale not None,  # IN   (d)
 ):
-    """Return the best variance of all columns for so many factors, what it costs, and log |Sigma|.
+    """Return the best variance of all columns for a number of factors, its cost, and log |Sigma|.
 
     The loadings are then sqrt(max(l - variance, 0)) times the eigenvectors.
 
@@ -115,7 +115,7 @@ def maximize_isotropic(
     -------
     variance : float
     cost : float
-        n/2 (log |Sigma| + tr(Sigma^-1 S)) and the prior's cost, nats.
+        n/2 (log |Sigma| + tr(Sigma^-1 S)) plus the cost of the prior, in nats.
     log_determinant : float
         log |Sigma|.
 

@@ -1,6 +1,6 @@
 """The E-step: log joint densities, log densities, responsibilities and factor scores of a block of rows.
 
-How distances are taken: `amofa._kernels._mixture`.
+`amofa._kernels._mixture` describes how distances are computed.
 """
 
 from libc.string cimport memcpy
@@ -32,7 +32,7 @@ cdef extern from "products.h" nogil:
                                 Py_ssize_t ld, const double *scale, double *distance)
 
 cdef enum:
-    # Of a block, rows whose features stay in the first-level cache while the components go by.
+    # Number of rows of a block whose features stay in the first-level cache for all components.
     TILE_VALUES = 2048
     TILE_ROWS_MAX = 256
     TILE_ROWS_MIN = 32
@@ -45,7 +45,7 @@ cdef Py_ssize_t tile_rows(Py_ssize_t d) noexcept nogil:
 
 
 cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil:
-    """Whether component k has loops of its own, without BLAS; they know no residual form."""
+    """Return whether component k uses loops without BLAS, which have no residual form."""
     return (mixture.n_features <= AMOFA_SMALL_FEATURES and mixture.form[k] == WOODBURY
             and mixture.offsets[k + 1] - mixture.offsets[k] <= AMOFA_SMALL_FACTORS)
 
@@ -54,7 +54,7 @@ cdef void residual_log_joint(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *cholesky, const Prepared *mixture,
     Scratch *scratch,
 ) noexcept nogil:
-    """Log joint density of every row with component k, and W_k (x - mean_k), by residuals.
+    """Compute the log joint density of every row with component k, and W_k (x - mean_k), by residuals.
 
     |Psi^(-1/2) (e - Lambda z)|^2 + |z|^2 with z = E[z | x] = L^-T W e: no difference of large numbers.
     """
@@ -83,7 +83,7 @@ cdef void tile_log_joint(
     Py_ssize_t start, Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture,
     Scratch *scratch,
 ) noexcept nogil:
-    """The same of n rows from `start`, by Woodbury's identity."""
+    """Compute the same for n rows from `start`, by Woodbury's identity."""
     cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
     cdef const double *mean = mixture.means + k * d
     cdef const double *inverse = mixture.inverse_uniquenesses + k * d
@@ -101,7 +101,7 @@ cdef void tile_log_joint(
 cdef void posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch,
 ) noexcept nogil:
-    """Log joint densities, projections, log densities and responsibilities of at most `scratch.stride` rows."""
+    """Compute log joint densities, projections, log densities and responsibilities of up to `scratch.stride` rows."""
     cdef Py_ssize_t K = mixture.n_components, tile = tile_rows(mixture.n_features), start = 0, length, k, p
     cdef const double *cholesky = mixture.choleskys
     for k in range(K):
@@ -123,7 +123,7 @@ cdef void posterior_rows(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch, Py_ssize_t ld,
     double *log_density, double *log_joint, double *responsibilities, double *scores,
 ) noexcept nogil:
-    """Any number of rows, block by block. Outputs have the row stride ld; each may be NULL."""
+    """Evaluate any number of rows, block by block. Outputs have the row stride ld; each may be NULL."""
     cdef Py_ssize_t K = mixture.n_components, start = 0, length
     while start < n:
         length = min(scratch.stride, n - start)
@@ -169,7 +169,7 @@ def posterior(
     double[:, ::1] scores,  # OUT  (P, n), E[z | x, k], or None
     double[::1] work not None,  # WORK
 ):
-    """Posterior quantities of the columns of x, in blocks. Cost O(n d P)."""
+    """Compute posterior quantities of the columns of x, in blocks. The cost is O(n d P)."""
     cdef Py_ssize_t d = x.shape[0], n = x.shape[1]
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
     cdef Py_ssize_t K = mixture.n_components

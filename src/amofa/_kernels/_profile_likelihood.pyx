@@ -1,4 +1,4 @@
-"""The M-step of EM over labels alone: each factor analyser is at its maximum for the second moments of its rows.
+"""The M-step of EM over labels only: each factor analyser is at its maximum for the second moments of its rows.
 
 The factors are integrated out, so that EM climbs the profile likelihood of the uniquenesses.
 """
@@ -30,12 +30,12 @@ cdef class ProfileLikelihoodIteration(Iteration):
     floor : (d,) float64
         Smallest uniqueness of each column.
     prior_count : float
-        Rows that the prior of the uniquenesses is worth, see `amofa._kernels._noise.prior_cost`.
+        Number of rows that the prior of the uniquenesses is worth; see `amofa._kernels._noise.prior_cost`.
     prior_scale : (d,) float64
     noise : int
         0: uniquenesses of each component, 1: shared by all, 2: one for all columns of a component.
     with_entropy : bool
-        Whether the entropy of the responsibilities is summed too.
+        Whether the entropy of the responsibilities is summed, too.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
         self.space = None
 
     def finish(self):
-        """Turn the sums into moments, in their place: `means`, and `covariances` about them, whole matrices.
+        """Turn the sums into moments in place: `means`, and `covariances` about them as full matrices.
 
         Returns
         -------
@@ -112,13 +112,13 @@ cdef class ProfileLikelihoodIteration(Iteration):
         return found
 
     def prior_cost(self):
-        """Return what the prior of the uniquenesses costs, nats; tied ones count once."""
+        """Return the cost of the prior of the uniquenesses, in nats; tied ones count once."""
         return total_prior_cost(
             self.mixture.n_components, self.mixture.n_features, self.values.uniquenesses, self.noise,
             self.prior_count, &self.prior_scale[0])
 
     cdef int set_maximizer(self) except -1:
-        """After `finish`: loadings and uniquenesses by one Newton step."""
+        """Update loadings and uniquenesses by one Newton step, after `finish`."""
         cdef Py_ssize_t k
         if self.space is None:
             self.space = self.step_space()
@@ -128,7 +128,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
         return 0
 
     def begin_step(self):
-        """Start the M-step in pieces: the weights. `step` is then due for each component, and `end_step` after them."""
+        """Start the M-step in pieces, with the weights; call `step` for each component and then `end_step`."""
         cdef Py_ssize_t k
         cdef double total = 0.0
         for k in range(self.mixture.n_components):
@@ -143,7 +143,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
         return StepSpace(self.offsets, self.mixture.n_features, self.noise)
 
     cpdef int step(self, Py_ssize_t k, StepSpace space) except -1:
-        """Run the M-step of component k; of all components for k = 0 where they share their uniquenesses."""
+        """Run the M-step of component k, or of all components for k = 0 if they share their uniquenesses."""
         cdef bint finite
         if not 0 <= k < self.mixture.n_components:
             raise IndexError("there is no such component")
@@ -174,7 +174,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
         return self.maximize_group(k, k + 1, space.solver)
 
     cdef bint maximize_group(self, Py_ssize_t first, Py_ssize_t last, Solver solver) noexcept nogil:
-        """Components first .. last - 1, which share their uniquenesses."""
+        """Update components first .. last - 1, which share their uniquenesses."""
         cdef Py_ssize_t d = self.mixture.n_features, k
         cdef double *noise = self.values.uniquenesses + first * d
         cdef Py_ssize_t[2] single
@@ -219,14 +219,14 @@ cdef class ProfileLikelihoodIteration(Iteration):
 
 
 cdef class StepSpace:
-    """Work space of the M-step of one component at a time, or of all where they share their uniquenesses.
+    """Work space of the M-step of one component at a time, or of all if they share their uniquenesses.
 
     Parameters
     ----------
     offsets : (K + 1,) intp
     n_features : int
     noise : int
-        As for `ProfileLikelihoodIteration`.
+        As in `ProfileLikelihoodIteration`.
     """
 
     cdef const Py_ssize_t[::1] offsets
@@ -241,7 +241,7 @@ cdef class StepSpace:
         self.offsets, self.d, self.noise = offsets, d, noise
         for k in range(K):
             most = max(most, offsets[k + 1] - offsets[k])
-        # First of all: it refuses sizes whose squares would wrap round below.
+        # First, since it refuses sizes whose squares would overflow below.
         self.solver = Solver(d, K, offsets[K]) if noise == SHARED else Solver(d, 1, most)
         self.work = np.empty(d * d + 2 * d + eigen_work(d))
 

@@ -1,4 +1,4 @@
-"""Rows of a table in the form that the kernels want: float64, features first, shifted and scaled."""
+"""Convert rows of a table to the form of the kernels: float64, features first, shifted and scaled."""
 
 cdef extern from "rows.h" nogil:
     void amofa_load_doubles(
@@ -28,7 +28,7 @@ def load(
     Raises
     ------
     ValueError
-        If shapes do not agree, or the table lies otherwise.
+        If shapes do not agree, or the table has another layout.
     """
     cdef Py_ssize_t n = table.shape[0], d = table.shape[1], size = sizeof(real)
     cdef Py_ssize_t column_distance = table.strides[1] // size

@@ -9,7 +9,7 @@ from amofa._kernels._iteration cimport Iteration
 from amofa._kernels._mixture cimport Parameters, Prepared
 from amofa._kernels._statistics cimport Sums
 
-# A component with less than this share of all soft counts has no rows of its own: it keeps its shape.
+# A component with less than this share of all soft counts keeps its shape.
 cdef double EMPTY_SHARE = 1e-12
 
 
@@ -24,7 +24,7 @@ cdef class StandardIteration(Iteration):
     floor : (d,) float64
         Smallest uniqueness of each column.
     with_entropy : bool
-        Whether the entropy of the responsibilities is summed too.
+        Whether the entropy of the responsibilities is summed, too.
 
     Raises
     ------
@@ -50,7 +50,7 @@ cdef class StandardIteration(Iteration):
         self.work = np.empty(length)
 
     cdef int set_maximizer(self) except -1:
-        """Cost O(sum_k d p_k^2). A floor keeps the step monotone: there is one maximum in each uniqueness."""
+        """Run the M-step at cost O(sum_k d p_k^2). With a floor it stays monotone: each uniqueness has one maximum."""
         cdef Py_ssize_t status
         with nogil:
             status = maximize_mixture(&self.mixture, &self.totals, &self.floor[0], &self.values, &self.work[0])
@@ -65,7 +65,7 @@ cdef int maximize_component(
     Py_ssize_t k, const Prepared *mixture, const double *cholesky, const Sums *sums, const double *floor,
     double *mean, double *loadings, double *uniquenesses, double *work,
 ) noexcept nogil:
-    """Mean, loadings and uniquenesses of component k.
+    """Update the mean, loadings and uniquenesses of component k.
 
     With e = x - mu_old and m its weighted mean, the new mean is mu_old + m, the maximiser when the factors are
     integrated out. About it, with y = E[z | x] = L^-T W e, C_yx = cov(y, e) and E_zz = (L L')^-1 + cov(y, y):
@@ -115,7 +115,7 @@ cdef int maximize_component(
 cdef void multiply_lower(
     Py_ssize_t p, Py_ssize_t d, const double *lower, const double *b, double *out,
 ) noexcept nogil:
-    """out (p, d) = L b, only the lower triangle of L (p, p) being used."""
+    """Compute out (p, d) = L b from the lower triangle of L (p, p)."""
     cdef Py_ssize_t j, q, r
     for q in range(p):
         for j in range(d):
@@ -128,7 +128,7 @@ cdef void multiply_lower(
 cdef Py_ssize_t maximize_mixture(
     const Prepared *mixture, const Sums *sums, const double *floor, Parameters *parameters, double *work,
 ) noexcept nogil:
-    """All components in turn. Returns 0, 1 + the component whose moments are not finite, or -1 where no row counts."""
+    """Update all components. Returns 0, 1 + the component whose moments are not finite, or -1 if no row counts."""
     cdef Py_ssize_t K = mixture.n_components, d = mixture.n_features, k, p
     cdef const double *cholesky = mixture.choleskys
     cdef double total = 0.0

@@ -1,6 +1,6 @@
 """Sufficient statistics of rows under a mixture: one flat array of sums, so that those of two sets of rows add up.
 
-All moments of component k are about its current mean, never about the origin. Where what is: `Sums` in the .pxd.
+All moments of component k are about its current mean, never about the origin. `Sums` in the .pxd gives the layout.
 """
 
 from amofa._kernels._blas cimport syrk_lower
@@ -35,13 +35,13 @@ cdef extern from "products.h" nogil:
                                  double *second, double *cross)
     void amofa_self_products(Py_ssize_t n, Py_ssize_t d, const double *a, Py_ssize_t ld, double *c, Py_ssize_t ldc)
 
-# Rows of a smaller responsibility are left out of a component's moments: less than this, and less than so much of the
-# soft count so far, is beneath the rounding of the sums.
+# Rows with a responsibility below this value, and below this share of the soft count so far, are left out of a
+# component's moments: they are below the rounding error of the sums.
 cdef double NEGLIGIBLE = 1e-14
 cdef double NEGLIGIBLE_SHARE = 1e-17
-# With more of a block's rows than this, picking them out costs more than it saves.
+# If more rows of a block than this count, selecting them costs more than it saves.
 cdef double MOST_SELECTED = 0.25
-# Up to this many features the scatter is faster without BLAS.
+# Up to this number of features, the scatter is faster without BLAS.
 cdef enum:
     MOST_OWN_PRODUCTS = 32
 
@@ -108,7 +108,7 @@ cdef double *count_component(
 
 
 cdef Selection select_rows(Py_ssize_t n, const double *h, double soft_count, Scratch *scratch) noexcept nogil:
-    """Rows of a block that count for a component of this soft count so far; the roots of their h in scratch.roots."""
+    """Select the rows of a block that count for a component with this soft count; roots of h go to scratch.roots."""
     cdef Selection chosen
     cdef double least = min(NEGLIGIBLE, NEGLIGIBLE_SHARE * soft_count)
     chosen.count = amofa_select(n, h, least, scratch.rows, scratch.roots)
@@ -123,7 +123,7 @@ cdef void add_factor_moments(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, const Prepared *mixture,
     Scratch *scratch, Sums *sums,
 ) noexcept nogil:
-    """Add what EM over factors needs of component k, from its weighted responsibilities h."""
+    """Add the moments of component k for EM over factors, from its weighted responsibilities h."""
     cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
     cdef double *projected = scratch.projected + mixture.offsets[k] * stride
     cdef double *first = sums.first + k * d
@@ -176,9 +176,9 @@ cdef void set_moments(
     Py_ssize_t d, double count, const double *old_mean, const double *first, const double *scatter, double *mean,
     double *covariance,
 ) noexcept nogil:
-    """The new mean, old_mean + m with m = first / count, and the covariance matrix about it, scatter / count - m m'.
+    """Compute the new mean old_mean + m, m = first / count, and the covariance about it, scatter / count - m m'.
 
-    They may take the place of the sums. Without rows the mean stays, and the covariances are 0.
+    They may replace the sums. Without rows, the mean stays the same and covariances are 0.
     """
     cdef Py_ssize_t i, j
     cdef double inverse = 1.0 / count if count > 0.0 else 0.0
@@ -237,14 +237,14 @@ def accumulate(
     The sums of two sets of rows under the same mixture are the sum of the two arrays. One after the other they are:
     the log-likelihood and the entropy of the responsibilities (nats; the latter only if it is asked for); the soft
     counts (K); sums of h e (K, d) with e = x - mean_k; then, for EM over factors, sums of h e^2 (K, d) and of
-    h (W_k e) e' (P, d), or, where ``full``, sums of h e e' (K, d, d), of which only the lower triangles count.
+    h (W_k e) e' (P, d), or, if ``full``, sums of h e e' (K, d, d), of which only the lower triangles count.
 
-    Cost O(n d P), and O(n K d^2) where ``full``.
+    The cost is O(n d P), or O(n K d^2) if ``full``.
 
     Raises
     ------
     ValueError
-        If a length does not fit the others.
+        If lengths do not match.
     """
     cdef Prepared mixture = checked_mixture(prepared, offsets, x.shape[0])
     check_work(&mixture, work)

@@ -18,7 +18,7 @@ cdef Arrays view_arrays(
     const double[::1] log_determinants, const double[:, ::1] rates, const double[:, ::1] noise,
     const double[::1] center, const double[::1] spread,
 ) except *:
-    """Pointers to the arrays, whose shapes are checked. Those of the input are not written to."""
+    """Check the shapes of the arrays and set pointers to them. Those of the input are not written to."""
     cdef Py_ssize_t K = loadings.shape[0], q = loadings.shape[1], d = loadings.shape[2], k
     cdef Arrays view
     if K == 0 or d == 0:
@@ -60,12 +60,12 @@ def effective_mixture(
     double[:, :, ::1] loadings not None,  # OUT  (K, q, d)
     double[::1] log_factors not None,     # OUT  (K)  what the spread takes off the log weights
 ):
-    """Factor analysers whose log joint densities are the expected ones: see `amofa.baselines._variational`.
+    """Compute the analysers whose log joint densities are the expected ones; see `amofa.baselines._variational`.
 
     Raises
     ------
     ValueError
-        If shapes do not fit together.
+        If shapes do not match.
     FloatingPointError
         If the posterior is not finite.
     """
@@ -123,12 +123,12 @@ def expected_log_densities(
 ):
     """Mean log densities of rows with these moments under factor analysers, less d/2 log(2 pi).
 
-    Cost O(sum_k d^2 q_k).
+    The cost is O(sum_k d^2 q_k).
 
     Raises
     ------
     ValueError
-        If shapes do not fit together.
+        If shapes do not match.
     FloatingPointError
         If a component is not finite.
     """
@@ -154,7 +154,7 @@ cdef int expected_log_density(
     Py_ssize_t q, Py_ssize_t d, const double *mean, const double *loadings, const double *noise,
     const double *row_mean, const double *covariance, double *work, double *result,
 ) noexcept nogil:
-    """Woodbury's identity: the distance is what the columns say, less the squares of the projections W."""
+    """Use Woodbury's identity: the distance is that of the columns minus the squares of the projections W."""
     cdef double *projection = work               # (q, d)
     cdef double *product = projection + q * d    # (q, d)
     cdef double *capacitance = product + q * d   # (q, q)
@@ -192,7 +192,7 @@ def component_divergences(
     double prior_rate,
     double[::1] result not None,  # OUT  (K)
 ):
-    """KL(Q || prior) of loadings, means and precisions of each component, nats."""
+    """Return KL(Q || prior) of the loadings, means and precisions of each component, in nats."""
     cdef Arrays at = view_posterior(posterior)
     cdef Py_ssize_t K = at.K, q = at.q, d = at.d, n = 1 + q, i, j, k
     cdef double total, squares, rate, difference
