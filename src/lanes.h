@@ -84,65 +84,6 @@ AMOFA_FOR static void AMOFA_NAME(distances)(ptrdiff_t n, ptrdiff_t d, ptrdiff_t 
     }
 }
 
-/*
- * For AMOFA_VECTORS vectors of rows: distance = sum_j scale_j (x_j - mean_j - sum_q loadings_qj z_q)^2, see
- * amofa_residual_squares. The product of two upper halves is exact, so that it does not matter whether it is fused with
- * a sum; the rest of a product is an error, too.
- */
-AMOFA_INLINE void AMOFA_NAME(residual_rows)(ptrdiff_t d, ptrdiff_t p, const double *restrict x, ptrdiff_t ldx,
-                                            const double *restrict mean, const double *restrict loadings,
-                                            const double *restrict z, const double *restrict z_upper, ptrdiff_t ld,
-                                            const double *restrict scale, double *restrict distance)
-{
-    const ptrdiff_t width = sizeof(AMOFA_VEC) / sizeof(double);
-    AMOFA_VEC squares[AMOFA_VECTORS], sum[AMOFA_VECTORS], error[AMOFA_VECTORS];
-    for (int i = 0; i < AMOFA_VECTORS; i++) squares[i] = (AMOFA_VEC){0.0};
-    for (ptrdiff_t j = 0; j < d; j++) {
-        const double m = mean[j], s = scale[j];
-        for (int i = 0; i < AMOFA_VECTORS; i++) {
-            const AMOFA_VEC a = AMOFA_AT(AMOFA_VEC, x + j * ldx + i * width), t = a - m, b = t - a;
-            sum[i] = t;
-            error[i] = (a - (t - b)) - (m + b);
-        }
-        for (ptrdiff_t q = 0; q < p; q++) {
-            const double l = loadings[q * d + j], upper = amofa_upper_half(l), lower = l - upper;
-            for (int i = 0; i < AMOFA_VECTORS; i++) {
-                const AMOFA_VEC v = AMOFA_AT(AMOFA_VEC, z + q * ld + i * width);
-                const AMOFA_VEC v_upper = AMOFA_AT(AMOFA_VEC, z_upper + q * ld + i * width);
-                const AMOFA_VEC a = sum[i], product = upper * v_upper, t = a - product, b = t - a;
-                sum[i] = t;
-                error[i] += ((a - (t - b)) - (product + b)) - (upper * (v - v_upper) + lower * v);
-            }
-        }
-        for (int i = 0; i < AMOFA_VECTORS; i++) {
-            const AMOFA_VEC r = sum[i] + error[i];
-            squares[i] += s * r * r;
-        }
-    }
-    for (int i = 0; i < AMOFA_VECTORS; i++) AMOFA_AT(AMOFA_VEC, distance + i * width) = squares[i];
-}
-
-/* See amofa_residual_squares. The last rows are done together with some that are done already. */
-AMOFA_FOR static void AMOFA_NAME(residual_squares)(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *restrict x,
-                                                   ptrdiff_t ldx, const double *restrict mean,
-                                                   const double *restrict loadings, const double *restrict z,
-                                                   double *restrict z_upper, ptrdiff_t ld,
-                                                   const double *restrict scale, double *restrict distance)
-{
-    const ptrdiff_t lanes = AMOFA_VECTORS * (sizeof(AMOFA_VEC) / sizeof(double));
-    for (ptrdiff_t q = 0; q < p; q++)
-        for (ptrdiff_t i = 0; i < n; i++) z_upper[q * ld + i] = amofa_upper_half(z[q * ld + i]);
-    if (n < lanes) {
-        for (ptrdiff_t i = 0; i < n; i++)
-            amofa_one_residual_rows(d, p, x + i, ldx, mean, loadings, z + i, z_upper + i, ld, scale, distance + i);
-        return;
-    }
-    for (ptrdiff_t next = 0; next < n; next += lanes) {
-        const ptrdiff_t i = next + lanes <= n ? next : n - lanes;
-        AMOFA_NAME(residual_rows)(d, p, x + i, ldx, mean, loadings, z + i, z_upper + i, ld, scale, distance + i);
-    }
-}
-
 /* The sum of a vector's values. */
 AMOFA_INLINE double AMOFA_NAME(total)(const AMOFA_VEC *vector)
 {
@@ -193,38 +134,6 @@ AMOFA_FOR static void AMOFA_NAME(products)(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d
             switch (rows) { AMOFA_CASE(1, 1) AMOFA_CASE(2, 1) AMOFA_CASE(3, 1) AMOFA_CASE(4, 1) }
     }
 #undef AMOFA_CASE
-}
-
-/* The next `columns` rows of b of amofa_moments. */
-AMOFA_INLINE void AMOFA_NAME(moment)(const int columns, ptrdiff_t n, const double *restrict a,
-                                     const double *restrict b, ptrdiff_t ld, double *restrict first,
-                                     double *restrict second)
-{
-    const ptrdiff_t width = sizeof(AMOFA_VEC) / sizeof(double);
-    AMOFA_VEC sums[AMOFA_VECTORS], squares[AMOFA_VECTORS];
-    for (int j = 0; j < columns; j++) sums[j] = squares[j] = (AMOFA_VEC){0.0};
-    for (ptrdiff_t i = 0; i < n; i += width) {
-        const AMOFA_VEC v = AMOFA_AT(AMOFA_VEC, a + i);
-        for (int j = 0; j < columns; j++) {
-            const AMOFA_VEC y = AMOFA_AT(AMOFA_VEC, b + j * ld + i);
-            sums[j] += v * y;
-            squares[j] += y * y;
-        }
-    }
-    for (int j = 0; j < columns; j++) {
-        first[j] += AMOFA_NAME(total)(sums + j);
-        second[j] += AMOFA_NAME(total)(squares + j);
-    }
-}
-
-/* See amofa_moments. */
-AMOFA_FOR static void AMOFA_NAME(moments)(ptrdiff_t n, ptrdiff_t d, const double *restrict a, const double *restrict b,
-                                          ptrdiff_t ld, double *restrict first, double *restrict second)
-{
-    ptrdiff_t j = 0;
-    for (; j + AMOFA_VECTORS <= d; j += AMOFA_VECTORS)
-        AMOFA_NAME(moment)(AMOFA_VECTORS, n, a, b + j * ld, ld, first + j, second + j);
-    for (; j < d; j++) AMOFA_NAME(moment)(1, n, a, b + j * ld, ld, first + j, second + j);
 }
 
 /*

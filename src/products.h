@@ -51,7 +51,7 @@ typedef double amofa_vec64 AMOFA_VECTOR(64);
 
 #define AMOFA_DISPATCH(f, ...) \
     do { \
-        if (__builtin_cpu_supports("x86-64-v4")) amofa_64_##f(__VA_ARGS__); \
+        if (AMOFA_AVX512 && __builtin_cpu_supports("x86-64-v4")) amofa_64_##f(__VA_ARGS__); \
         else if (__builtin_cpu_supports("x86-64-v3")) amofa_32_##f(__VA_ARGS__); \
         else amofa_16_##f(__VA_ARGS__); \
     } while (0)
@@ -69,30 +69,11 @@ AMOFA_INLINE void amofa_distances(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const d
     AMOFA_DISPATCH(distances, n, d, p, x, ldx, mean, scale, w, projected, ld, distance);
 }
 
-/*
- * distance (n) = sum_j scale_j (x_j - mean_j - sum_q loadings_qj z_q)^2, each difference rounded once: it may be 1e10
- * times smaller than what it is made of. The rounding error of each sum is found exactly (Knuth), and these are summed on
- * their own (Ogita, Rump, Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26, 2005). z_upper (p, ld) is memory.
- */
-AMOFA_INLINE void amofa_residual_squares(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *x, ptrdiff_t ldx,
-                                         const double *mean, const double *loadings, const double *z, double *z_upper,
-                                         ptrdiff_t ld, const double *scale, double *distance)
-{
-    AMOFA_DISPATCH(residual_squares, n, d, p, x, ldx, mean, loadings, z, z_upper, ld, scale, distance);
-}
-
 /* c (p, d) += a (p, n) b (d, n)'. Columns up to the next multiple of 8 are read, and must be 0. */
 AMOFA_INLINE void amofa_products(ptrdiff_t n, ptrdiff_t p, ptrdiff_t d, const double *a, const double *b, ptrdiff_t ld,
                                  double *c, ptrdiff_t ldc)
 {
     AMOFA_DISPATCH(products, n, p, d, a, b, ld, c, ldc);
-}
-
-/* first (d) += b (d, n) a (n), second (d) += sums of the squares of b. Columns as above. */
-AMOFA_INLINE void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *a, const double *b, ptrdiff_t ld,
-                                double *first, double *second)
-{
-    AMOFA_DISPATCH(moments, n, d, a, b, ld, first, second);
 }
 
 /*

@@ -14,8 +14,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef AMOFA_TARGET_CLONES
+#if defined(AMOFA_TARGET_CLONES) && AMOFA_AVX512
 #define AMOFA_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) static
+#elif defined(AMOFA_TARGET_CLONES)
+#define AMOFA_SIMD __attribute__((target_clones("arch=x86-64-v3", "default"))) static
 #else
 #define AMOFA_SIMD static
 #endif
@@ -185,6 +187,50 @@ AMOFA_SIMD void amofa_scaled_squares(ptrdiff_t n, ptrdiff_t d, const double *res
     }
 }
 
+/* Rows whose residuals are worked on together, in the first-level cache. */
+enum { AMOFA_RESIDUAL_ROWS = 64 };
+
+/*
+ * out (n) = sum_j scale_j (x_j - mean_j - sum_q loadings_qj z_q)^2, each difference rounded once: it may be 1e10 times
+ * smaller than what it is made of. The rounding error of each sum is found exactly (Knuth), and these are summed on their
+ * own (Ogita, Rump, Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26, 2005). The product of two upper halves
+ * is exact, so that it does not matter whether it is fused with a sum; the rest of a product is an error, too.
+ */
+AMOFA_SIMD void amofa_residual_squares(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, const double *restrict x, ptrdiff_t ldx,
+                                       const double *restrict mean, const double *restrict loadings,
+                                       const double *restrict z, ptrdiff_t ld, const double *restrict scale,
+                                       double *restrict out)
+{
+    double sum[AMOFA_RESIDUAL_ROWS], error[AMOFA_RESIDUAL_ROWS];
+    for (ptrdiff_t start = 0; start < n; start += AMOFA_RESIDUAL_ROWS) {
+        const ptrdiff_t rows = n - start < AMOFA_RESIDUAL_ROWS ? n - start : AMOFA_RESIDUAL_ROWS;
+        for (ptrdiff_t i = 0; i < rows; i++) out[start + i] = 0.0;
+        for (ptrdiff_t j = 0; j < d; j++) {
+            const double *restrict xj = x + j * ldx + start;
+            const double m = mean[j], s = scale[j];
+            for (ptrdiff_t i = 0; i < rows; i++) {
+                const double a = xj[i], t = a - m, b = t - a;
+                sum[i] = t;
+                error[i] = (a - (t - b)) - (m + b);
+            }
+            for (ptrdiff_t q = 0; q < p; q++) {
+                const double *restrict zq = z + q * ld + start;
+                const double l = loadings[q * d + j], upper = amofa_upper_half(l), lower = l - upper;
+                for (ptrdiff_t i = 0; i < rows; i++) {
+                    const double v = zq[i], v_upper = amofa_upper_half(v);
+                    const double a = sum[i], product = upper * v_upper, t = a - product, b = t - a;
+                    sum[i] = t;
+                    error[i] += ((a - (t - b)) - (product + b)) - (upper * (v - v_upper) + lower * v);
+                }
+            }
+            for (ptrdiff_t i = 0; i < rows; i++) {
+                const double r = sum[i] + error[i];
+                out[start + i] += s * r * r;
+            }
+        }
+    }
+}
+
 /* out (n) += sign * sum_q v_qi^2. */
 AMOFA_SIMD void amofa_add_squares(ptrdiff_t n, ptrdiff_t p, double sign, const double *restrict v, ptrdiff_t ld,
                                   double *restrict out)
@@ -198,22 +244,6 @@ AMOFA_SIMD void amofa_log_joint(ptrdiff_t n, double constant, double *restrict d
 {
     for (ptrdiff_t i = 0; i < n; i++)
         distance[i] = distance[i] < AMOFA_HUGE ? constant - 0.5 * distance[i] : -INFINITY;
-}
-
-/* The two components of every local fit need one exponential between them. */
-AMOFA_INLINE void amofa_two_responsibilities(ptrdiff_t n, const double *restrict first, const double *restrict second,
-                                             double *restrict log_density, double *restrict resp_first,
-                                             double *restrict resp_second)
-{
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const double a = first[i], b = second[i];
-        const double top = a > b ? a : b;
-        const double e = amofa_exp((a > b ? b : a) - top);
-        double inverse;
-        log_density[i] = top + amofa_log_and_inverse(1.0 + e, &inverse);
-        resp_first[i] = a > b ? inverse : e * inverse;
-        resp_second[i] = a > b ? e * inverse : inverse;
-    }
 }
 
 AMOFA_INLINE void amofa_many_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *restrict log_joint, ptrdiff_t ld,
@@ -251,9 +281,7 @@ AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *r
                                        const double *restrict weights, double *restrict log_density,
                                        double *restrict sum, double *restrict resp)
 {
-    if (K == 2)
-        amofa_two_responsibilities(n, log_joint, log_joint + ld, log_density, resp, resp + ld);
-    else if (K == 1)
+    if (K == 1)
         for (ptrdiff_t i = 0; i < n; i++) {
             log_density[i] = log_joint[i];
             resp[i] = 1.0;
@@ -290,22 +318,11 @@ AMOFA_SIMD void amofa_multiply(ptrdiff_t n, const double *restrict factors, doub
     for (ptrdiff_t i = 0; i < n; i++) values[i] *= factors[i];
 }
 
-/* Keeps the compiler from knowing where an index came from, and so from gather instructions, which are slower. */
-#if defined(__GNUC__) || defined(__clang__)
-#define AMOFA_OPAQUE(i) __asm__("" : "+r"(i))
-#else
-#define AMOFA_OPAQUE(i) ((void) (i))
-#endif
-
 /* The values of the given rows. */
 AMOFA_INLINE void amofa_pick(ptrdiff_t n, const int32_t *restrict rows, const double *restrict values,
                              double *restrict out)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        ptrdiff_t row = rows[i];
-        AMOFA_OPAQUE(row);
-        out[i] = values[row];
-    }
+    for (ptrdiff_t i = 0; i < n; i++) out[i] = values[rows[i]];
 }
 
 /* Zeros up to the next multiple of 8. */
@@ -367,6 +384,24 @@ AMOFA_SIMD void amofa_weigh_deviations(ptrdiff_t n, ptrdiff_t d, const int32_t *
         }
         for (ptrdiff_t i = 0; i < n; i++) to[i] = root[i] * (from[i] - m);
         amofa_pad(n, to);
+    }
+}
+
+/* first (d) += b (d, n) a (n), second (d) += sums of the squares of b. Columns up to the next multiple of 8 must be 0. */
+AMOFA_SIMD void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *restrict a, const double *restrict b, ptrdiff_t ld,
+                              double *restrict first, double *restrict second)
+{
+    const ptrdiff_t whole = (n + 7) / 8 * 8;
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict bj = b + j * ld;
+        double sum = 0.0, squares = 0.0;
+#pragma omp simd reduction(+ : sum, squares)
+        for (ptrdiff_t i = 0; i < whole; i++) {
+            sum += a[i] * bj[i];
+            squares += bj[i] * bj[i];
+        }
+        first[j] += sum;
+        second[j] += squares;
     }
 }
 

@@ -48,7 +48,6 @@ cdef struct Scratch:
     double *row_sum                # (stride)
     double *roots                  # (stride), roots of the responsibilities of the rows of a component
     int *rows                      # (stride), their numbers
-    double *halves                 # (max p, stride), the upper halves of factor scores
 
 
 # More doubles have more bytes than Py_ssize_t counts.

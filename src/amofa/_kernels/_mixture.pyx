@@ -83,7 +83,6 @@ cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil:
     view.row_sum = view.log_density + n
     view.roots = view.row_sum + n
     view.rows = <int *> (view.roots + n)
-    view.halves = view.roots + 2 * n
     return view
 
 
@@ -121,7 +120,7 @@ cdef Py_ssize_t orthogonal_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
 
 
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
-    return block_rows(d) * (d + offsets[K] + 2 * most_factors(K, offsets) + 2 * K + 4)
+    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 4)
 
 
 cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil:

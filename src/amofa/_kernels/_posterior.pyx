@@ -14,6 +14,9 @@ cdef extern from "simd.h" nogil:
                           double *dev, Py_ssize_t ld)
     void amofa_scaled_squares(Py_ssize_t n, Py_ssize_t d, const double *dev, Py_ssize_t ld, const double *scale,
                               double *out)
+    void amofa_residual_squares(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx,
+                                const double *mean, const double *loadings, const double *z, Py_ssize_t ld,
+                                const double *scale, double *out)
     void amofa_add_squares(Py_ssize_t n, Py_ssize_t p, double sign, const double *v, Py_ssize_t ld, double *out)
     enum: AMOFA_SMALL_FEATURES
     enum: AMOFA_SMALL_FACTORS
@@ -27,9 +30,6 @@ cdef extern from "simd.h" nogil:
 cdef extern from "products.h" nogil:
     void amofa_distances(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx, const double *mean,
                          const double *scale, const double *w, double *projected, Py_ssize_t ld, double *distance)
-    void amofa_residual_squares(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx,
-                                const double *mean, const double *loadings, const double *z, double *z_upper,
-                                Py_ssize_t ld, const double *scale, double *distance)
 
 cdef enum:
     # Number of rows of a block whose features stay in the first-level cache for all components.
@@ -70,8 +70,8 @@ cdef void residual_log_joint(
     memcpy(scratch.scaled, projected, p * stride * sizeof(double))
     solve_lower(b"T", p, n, cholesky, p, scratch.scaled, stride)
     if mixture.form[k] == EXACT_RESIDUAL:
-        amofa_residual_squares(n, d, p, x, ldx, mixture.means + k * d, loadings, scratch.scaled,
-                               scratch.halves, stride, inverse, distance)
+        amofa_residual_squares(n, d, p, x, ldx, mixture.means + k * d, loadings, scratch.scaled, stride, inverse,
+                               distance)
     else:
         gemm(b"T", b"N", d, n, p, -1.0, loadings, d, scratch.scaled, stride, 1.0, scratch.deviations, stride)
         amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)

@@ -17,6 +17,8 @@ cdef extern from "simd.h" nogil:
                              double *scaled, Py_ssize_t ld)
     void amofa_weigh_deviations(Py_ssize_t n, Py_ssize_t d, const int *rows, const double *root, const double *x,
                                 Py_ssize_t ldx, const double *mean, double *dev, Py_ssize_t ld)
+    void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld, double *first,
+                       double *second)
     void amofa_small_scatter(Py_ssize_t n, Py_ssize_t d, const double *h, const double *x, Py_ssize_t ldx,
                              const double *mean, double *first, double *scatter)
     double amofa_entropy(Py_ssize_t n, const double *h, const double *log_density, const double *log_joint)
@@ -28,8 +30,6 @@ cdef extern from "simd.h" nogil:
 cdef extern from "products.h" nogil:
     void amofa_products(Py_ssize_t n, Py_ssize_t p, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld,
                         double *c, Py_ssize_t ldc)
-    void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld, double *first,
-                       double *second)
     void amofa_weighted_products(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *h, const double *x,
                                  Py_ssize_t ldx, const double *mean, const double *v, Py_ssize_t ld, double *first,
                                  double *second, double *cross)
