@@ -12,7 +12,7 @@ import numpy as np
 from amofa._kernels._blas cimport cholesky_lower, eigen, eigen_work, gemm, solve_lower
 from amofa._kernels._variational cimport Arrays, view_posterior
 
-# What an update of the loadings leaves for that of the rest, in a basis in which the second moments of the factors are
+# Results of the update of the loadings for the other updates, in a basis in which the second moments of the factors are
 # diagonal and the prior precision of each column is 1.
 cdef struct Basis:
     double *values    # (q)     second moments
@@ -41,7 +41,7 @@ cdef Py_ssize_t scratch_length(Py_ssize_t q, Py_ssize_t d) noexcept nogil:
 
 
 cdef int check_writeable(posterior) except -1:
-    """`view_posterior` takes arrays that may be read only."""
+    """Do the same as `view_posterior` for arrays that may be read-only."""
     for name in ("means", "loadings", "mean_variances", "weighted", "plain", "log_determinants", "rates", "noise",
                  "center", "spread"):
         if not getattr(posterior, name).flags.writeable:
@@ -74,12 +74,12 @@ def update(
 ):
     """Update everything but the weights, from moments under responsibilities, into the arrays of ``updated``.
 
-    See `amofa.baselines._variational.update`. Cost O(sum_k d p_k^2 + d^2 p_k + p_k^3).
+    See `amofa.baselines._variational.update`. The cost is O(sum_k d p_k^2 + d^2 p_k + p_k^3).
 
     Raises
     ------
     ValueError
-        If shapes do not fit together.
+        If shapes do not match.
     FloatingPointError
         If the moments or the posterior are not finite.
     """
@@ -109,7 +109,7 @@ cdef int update_loadings(
     Py_ssize_t k, const Arrays *old, double count, const double *mean, const double *covariance, double shape,
     Basis basis, Arrays *new, double *squares, double *scratch,
 ) noexcept nogil:
-    """Factors, then loadings and mean of component k, and the squared residuals that are expected of each column."""
+    """Update factors, loadings and mean of component k, and the expected squared residuals of each column."""
     cdef Py_ssize_t q = old.q, d = old.d, p = old.n_live[k], b, i, j
     cdef const double *noise = old.noise + k * d
     cdef const double *rates = old.rates + k * q
@@ -172,7 +172,7 @@ cdef int factor_moments(
     Py_ssize_t k, const Arrays *old, const double *covariance, const double *shift, double *cross, double *scores,
     double *second, double *precision, double *first,
 ) noexcept nogil:
-    """E[x] (p), E[x y'] (p, d) and cov(x, x) (p, p) of the rows of component k; y is about their mean."""
+    """Compute E[x] (p), E[x y'] (p, d) and cov(x, x) (p, p) of the rows of component k; y is about their mean."""
     cdef Py_ssize_t q = old.q, d = old.d, p = old.n_live[k], i, j
     cdef const double *noise = old.noise + k * d
     cdef const double *loadings = old.loadings + k * q * d
@@ -225,7 +225,7 @@ cdef void update_noise(
 cdef int update_rest(
     Py_ssize_t k, const Arrays *old, double shape, double rate, Basis basis, Arrays *new, double *scratch,
 ) noexcept nogil:
-    """Sums of the covariances, then the principal basis of the factors and the rates of component k."""
+    """Compute sums of the covariances, the principal basis of the factors, and the rates of component k."""
     cdef Py_ssize_t q = old.q, d = old.d, p = old.n_live[k], i, j, r
     cdef double *loadings = new.loadings + k * q * d
     cdef double *rates = new.rates + k * q
@@ -285,7 +285,7 @@ cdef void sum_covariances(
     Py_ssize_t p, Py_ssize_t d, const double *shrunk, const double *pulled, const double *mean_variances,
     const double *row_weights, double *scaled, double *sums,
 ) noexcept nogil:
-    """sum_r row_weights_r G_r (1 + p, 1 + p) in the basis of the update."""
+    """Compute sum_r row_weights_r G_r (1 + p, 1 + p) in the basis of the update."""
     cdef Py_ssize_t i, j, n = 1 + p
     cdef double diagonal, of_mean = 0.0
     for j in range(d):
@@ -308,7 +308,7 @@ cdef void sum_covariances(
 cdef void turn_covariance(
     Py_ssize_t q, Py_ssize_t p, const double *sums, const double *turn, double *work, double *result,
 ) noexcept nogil:
-    """Second moments of mean and loadings, the latter in another basis: (1 + p, 1 + p) of (1 + q, 1 + q) entries."""
+    """Transform second moments of mean and loadings to another basis: (1 + p, 1 + p) of (1 + q, 1 + q) entries."""
     cdef Py_ssize_t i, n = 1 + q
     memset(result, 0, n * n * sizeof(double))
     result[0] = sums[0]
@@ -320,7 +320,7 @@ cdef void turn_covariance(
 
 
 cdef void update_prior_of_means(const Arrays *old, Arrays *new) noexcept nogil:
-    """Mean and variance of the prior of the means, which one component says nothing about."""
+    """Update the mean and variance of the prior of the means, if there is more than one component."""
     cdef Py_ssize_t K = old.K, d = old.d, j, k
     cdef double center, spread
     for j in range(d):
