@@ -1,11 +1,5 @@
 """Mixtures of factor analysers whose numbers of components and factors are found automatically."""
 
-# First, and from here: from deep within the modules below it takes longer, a tenth of the time of `import amofa`.
-import scipy.linalg  # noqa: F401
-
-from amofa._search.monitor import FitInterrupted
-from amofa.history import LiveIteration, LiveStep
-
 try:
     from amofa._version import __version__
 except ImportError as error:
@@ -13,7 +7,13 @@ except ImportError as error:
         "this is the source folder of amofa, which has no compiled modules: run Python in another folder, or install "
         "with python -m pip install --editable ."
     ) from error
+
+# Before the modules below: from deep within them it takes longer, a tenth of the time of `import amofa`.
+import scipy.linalg  # noqa: F401
+
+from amofa._search.monitor import FitInterrupted
 from amofa.fitting import fit
+from amofa.history import LiveIteration, LiveStep
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.warnings import AmofaWarning

@@ -138,6 +138,19 @@ def test_no_module_imports_itself_by_way_of_others():
     list(graphlib.TopologicalSorter(graph).static_order())
 
 
+def test_the_source_folder_says_that_it_has_no_compiled_modules():
+    if not (ROOT / "amofa").is_dir():
+        pytest.skip("not a checkout")
+    # An editable install would find its own modules first.
+    code = """import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
+sys.path.insert(0, "")
+import amofa"""
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "ImportError: this is the source folder of amofa" in result.stderr
+
+
 def test_import_loads_no_optional_package(tmp_path):
     # -P: the current folder stays off sys.path, as for the command.
     code = "import sys, amofa; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
