@@ -9,8 +9,6 @@ import pytest
 import amofa
 from amofa._search import monitor
 
-SEARCHES = ["thorough", "paper"]
-
 
 @pytest.fixture
 def x(rng):
@@ -23,7 +21,6 @@ def ticks(monkeypatch):
     monkeypatch.setattr(monitor.time, "monotonic", map(float, itertools.count()).__next__)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_enough_time_changes_nothing(x, search):
     plain, timed = amofa.fit(x, search=search), amofa.fit(x, search=search, max_time=1e9)
     assert timed.history == plain.history
@@ -31,7 +28,6 @@ def test_enough_time_changes_nothing(x, search):
     np.testing.assert_array_equal(timed.means, plain.means)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("options", [{}, {"n_components": 5}, {"n_factors": 1}])
 def test_a_search_that_is_out_of_time_gives_the_best_model_so_far(x, search, options, ticks):
     whole = amofa.fit(x, search=search, **options)
@@ -53,7 +49,6 @@ def test_a_search_that_is_out_of_time_gives_the_best_model_so_far(x, search, opt
     assert ended[0] < ended[-1] < len(whole.history)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("shape", [(200, 2), (20, 60)])
 def test_the_first_model_takes_what_it_takes(rng, search, shape):
     x = rng.standard_normal(shape)

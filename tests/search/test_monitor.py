@@ -2,9 +2,7 @@
 
 import itertools
 import logging
-import signal
 import threading
-import time
 from dataclasses import fields
 
 import datasets
@@ -20,8 +18,6 @@ from amofa._search.task import Task
 from amofa.history import Step
 from amofa.threads import in_order, use_threads
 
-SEARCHES = ["thorough", "paper"]
-
 
 def as_step(live):
     return Step(**{field.name: getattr(live, field.name) for field in fields(Step)})
@@ -32,7 +28,6 @@ def x(rng):
     return datasets.example_2(rng)[0]
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_the_callback_sees_every_step_with_its_model(x, search):
     seen = []
     model = amofa.fit(x, search=search, callback=seen.append)
@@ -44,14 +39,12 @@ def test_the_callback_sees_every_step_with_its_model(x, search):
         assert step.model.history == ()
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_a_callback_changes_nothing(x, search):
     plain, watched = amofa.fit(x, search=search), amofa.fit(x, search=search, callback=lambda step: None)
     assert watched.history == plain.history
     np.testing.assert_array_equal(watched.means, plain.means)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_what_the_callback_returns_stops_the_search(x, search):
     model = amofa.fit(x, search=search, callback=lambda step: step.n_components == 2)
     assert [step.n_components for step in model.history] == [1] * (len(model.history) - 1) + [2]
@@ -94,7 +87,6 @@ def interrupt_at(number):
     return callback
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_an_interrupt_leaves_the_best_model(x, search, number):
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -107,7 +99,6 @@ def test_an_interrupt_leaves_the_best_model(x, search, number):
     assert model.predict(x).shape == (len(x),)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_an_interrupt_can_return_the_best_model(x, search):
     with pytest.warns(amofa.AmofaWarning, match="interrupted; this is the best model so far"):
         model = amofa.fit(x, search=search, callback=interrupt_at(2), on_interrupt="return")
@@ -139,7 +130,6 @@ def passes_of(monkeypatch, interrupt_at=None):
     return passes
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_an_interrupt_in_any_pass(rng, monkeypatch, search):
     """First EM, local fits, moments, the last look at the chosen model: each leaves the best model seen by then."""
     X = datasets.example_1(rng)[0][::3]
@@ -161,25 +151,6 @@ def test_an_interrupt_in_any_pass(rng, monkeypatch, search):
             assert [step.cost for step in model.history] == told
             best = min(model.history, key=lambda step: step.cost)
             assert model.log_likelihood == pytest.approx(best.log_likelihood, rel=1e-9)
-
-
-@pytest.mark.parametrize("delay", [0.05, 0.2, 0.5])
-@pytest.mark.usefixtures("heard_interrupts")
-def test_a_signal_ends_a_fit_soon(rng, delay):
-    """A real SIGINT at whatever moment: the fit ends within a moment, with a model or before there was one."""
-    X = rng.standard_normal((20_000, 40)) @ rng.standard_normal((40, 40))
-    X[:7000] += 3
-    timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    start = time.perf_counter()
-    try:
-        with pytest.raises(KeyboardInterrupt) as caught:
-            amofa.fit(X)
-    finally:
-        timer.cancel()
-    assert time.perf_counter() - start < delay + 5
-    if isinstance(caught.value, amofa.FitInterrupted):
-        assert caught.value.model.n_features == 40
 
 
 def test_errors_of_the_callback_reach_the_caller(x):
@@ -207,7 +178,6 @@ def test_options_that_are_refused(x, name, value, error, message):
 # ---- logging ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_every_step_is_logged(x, caplog, search):
     caplog.set_level(logging.DEBUG, logger="amofa")
     model = amofa.fit(x, search=search)
@@ -277,7 +247,6 @@ def test_an_interrupt_is_heard_by_all_threads():
 # ---- iterations ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_iterations_of_em_are_told_of(x, search):
     plain, iterations, at_steps = amofa.fit(x, search=search), [], []
     model = amofa.fit(
@@ -297,7 +266,6 @@ def test_iterations_of_em_are_told_of(x, search):
     assert at_steps == sorted(at_steps)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_costs_of_a_run_do_not_rise_while_factors_stay(x, search):
     iterations = []
     amofa.fit(x, search=search, on_iteration=iterations.append)
@@ -309,7 +277,6 @@ def test_costs_of_a_run_do_not_rise_while_factors_stay(x, search):
     assert all(b.cost <= a.cost + 1e-6 or b.log_likelihood >= a.log_likelihood for a, b in pairs)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_an_iteration_may_end_the_search(x, search):
     model = amofa.fit(x, search=search, on_iteration=lambda iteration: True)
     assert len(model.history) == 1
