@@ -5,8 +5,6 @@ A log density has an error relative to max(1, |log density|): one near 0 has an 
 themselves so large that the doubles next to them are 1e-9 apart, it is relative to them. See docs/accuracy.md.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

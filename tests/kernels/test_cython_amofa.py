@@ -1,7 +1,5 @@
 """The C-level functions: their signatures are a promise, their values those of plain numpy and of the Python layer."""
 
-from __future__ import annotations
-
 import importlib.resources
 import json
 import math

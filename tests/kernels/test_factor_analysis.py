@@ -1,7 +1,5 @@
 """Exact maximisation of factor analysers from covariance matrices, against dense costs and general optimisers."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The solver's choice of the number of factors, against solutions one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from reference import relative_error

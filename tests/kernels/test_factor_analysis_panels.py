@@ -1,7 +1,5 @@
 """The same from rows in the place of covariance matrices: panels, for wide tables."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What EM iterations have in common: sums over rows, of their own or of others, on buffers that are bound once."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

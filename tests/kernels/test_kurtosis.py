@@ -1,7 +1,5 @@
 """Weighted Mardia moments against dense algebra and the normal distribution."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference

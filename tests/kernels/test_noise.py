@@ -1,7 +1,5 @@
 """What the prior of uniquenesses costs, and the best one for all columns."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

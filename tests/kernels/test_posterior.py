@@ -1,7 +1,5 @@
 """The E-step against dense algebra, exact arithmetic and its own invariances."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

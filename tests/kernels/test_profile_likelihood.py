@@ -1,7 +1,5 @@
 """EM over labels alone: moments against dense sums, and a profile likelihood that never falls."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Rows of a table in the kernels' form."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ The kernel returns the log joint densities that it has used, so that what it mak
 digits with NumPy's extended precision (plain double precision where a platform has no other).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

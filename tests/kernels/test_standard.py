@@ -1,7 +1,5 @@
 """The M-step against dense algebra, and EM as a whole: it never lowers the likelihood."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference

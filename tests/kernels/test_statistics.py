@@ -1,7 +1,5 @@
 """Sufficient statistics and scatter matrices against dense algebra, and their additivity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference
