@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from fuzz_kernels import read_only
 from reference import random_mixture, random_rows
 
 from amofa._kernels._iteration import Iteration
@@ -120,12 +121,6 @@ def test_sums_of_parts_add_up_to_the_whole(problem):
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
-
-
-def read_only(a):
-    a = np.array(a)
-    a.flags.writeable = False
-    return a
 
 
 def test_input_may_be_read_only(rng, kind):

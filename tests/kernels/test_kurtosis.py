@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference
+from fuzz_kernels import read_only
 from reference import random_mixture, random_rows, relative_error
 
 from amofa._data.row_chunks import Samples
@@ -139,12 +140,6 @@ def test_far_rows_give_no_nan(problem):
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
-
-
-def read_only(a):
-    a = np.array(a)
-    a.flags.writeable = False
-    return a
 
 
 def arguments(**changes):

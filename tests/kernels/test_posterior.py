@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import reference
+from fuzz_kernels import read_only
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import log_error, random_mixture, random_rows, relative_error
@@ -321,12 +322,6 @@ def arguments(**changes):
         "work": mixture.work,
     }
     return valid | changes
-
-
-def read_only(a):
-    a = np.array(a)
-    a.flags.writeable = False
-    return a
 
 
 def test_outputs_may_be_left_out():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference
+from fuzz_kernels import read_only
 from reference import random_mixture, random_rows, relative_error
 
 from amofa._kernels import _statistics
@@ -258,12 +259,6 @@ def test_a_component_of_weight_zero_collects_nothing(problem):
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
-
-
-def read_only(a):
-    a = np.array(a)
-    a.flags.writeable = False
-    return a
 
 
 def call(full=False, **changes):
