@@ -1,4 +1,4 @@
-"""What tests of the command line share beside fixtures."""
+"""Helpers for tests of the command line."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The C-level functions of amofa.cython_amofa, callable from Python by what their capsules say of them."""
+"""The C-level functions of amofa.cython_amofa, callable from Python through their capsules."""
 
 import ctypes
 import re
@@ -16,7 +16,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def signatures():
-    """Of all exported functions, as their capsules have them: what a consumer's import compares."""
+    """Return the signatures of all exported functions from their capsules, which a consumer's import compares."""
     return {name: _name(capsule).decode() for name, capsule in sorted(cython_amofa.__pyx_capi__.items())}
 
 

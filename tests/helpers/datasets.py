@@ -1,10 +1,10 @@
-"""Rows drawn from mixtures that are known: the paper's synthetic examples, and mixtures of factor analysers."""
+"""Rows drawn from known mixtures: the paper's synthetic examples, and mixtures of factor analysers."""
 
 import numpy as np
 
 
 def gaussians(rng, counts, means, covariances):
-    """Rows (n, d) and labels (n,): counts[k] rows of N(means[k], covariances[k]), one component after the other."""
+    """Draw counts[k] rows of N(means[k], covariances[k]) for each k in turn; return rows (n, d) and labels (n,)."""
     rows = [
         np.asarray(mean) + rng.standard_normal((n, len(mean))) @ np.linalg.cholesky(np.asarray(covariance)).T
         for n, mean, covariance in zip(counts, means, covariances, strict=True)
@@ -13,12 +13,12 @@ def gaussians(rng, counts, means, covariances):
 
 
 def example_1(rng):
-    """The paper's Example 1: three long parallel Gaussians side by side, 900 rows."""
+    """Draw the paper's Example 1: three long parallel Gaussians side by side, 900 rows."""
     return gaussians(rng, [300] * 3, [(0, -2), (0, 0), (0, 2)], [np.diag([2, 0.2])] * 3)
 
 
 def example_2(rng):
-    """The paper's Example 2: four Gaussians, two of them with the same centre, 1000 rows."""
+    """Draw the paper's Example 2: four Gaussians, two of them with the same centre, 1000 rows."""
     return gaussians(
         rng,
         [300, 300, 300, 100],

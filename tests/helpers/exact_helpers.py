@@ -1,4 +1,4 @@
-"""What tests of the exact iteration and of EM with it share."""
+"""Helpers for tests of EM on the profile likelihood."""
 
 from reference import random_mixture
 
@@ -8,7 +8,7 @@ KINDS = list(Noise)
 
 
 def tied(parameters, noise):
-    """The same with uniquenesses of the kind."""
+    """Return the same mixture with uniquenesses tied in one way."""
     result = parameters.copy()
     if noise == "shared":
         result.uniquenesses[:] = result.uniquenesses[0]

@@ -11,7 +11,7 @@ mp.dps = 60
 
 
 def exact(values):
-    """The doubles of an array as a list of mpmath numbers, or a list of such lists."""
+    """Return the doubles of an array as a list of mpmath numbers, or a list of such lists."""
     return [exact(v) for v in values] if np.ndim(values) else mpf(float(values))
 
 
@@ -25,7 +25,7 @@ class Gaussian:
 
     @classmethod
     def of_component(cls, c):
-        """Of a component without its weight."""
+        """Make the Gaussian of a component, without its weight."""
         rows = exact(c.loadings.T)
         psi = exact(c.uniquenesses)
         covariance = [[fdot(a, b) for b in rows[: i + 1]] for i, a in enumerate(rows)]
@@ -37,7 +37,7 @@ class Gaussian:
         return found
 
     def marginal(self, columns):
-        """Of some columns alone."""
+        """Return the marginal Gaussian of some columns."""
         return Gaussian([self.mean[j] for j in columns], [[self.covariance[i][j] for j in columns] for i in columns])
 
     def whitened(self, row):
@@ -68,7 +68,7 @@ class Gaussian:
 
 
 def woodbury_log_density(c, row):
-    """That of `Gaussian` without d x d matrices: in so many digits Woodbury's identity has enough of them left."""
+    """Return the log density of `Gaussian` without d x d matrices: 60 digits are enough for Woodbury's identity."""
     psi, e = exact(c.uniquenesses), [x - m for x, m in zip(exact(row), exact(c.mean), strict=True)]
     loadings = exact(c.loadings)
     scaled = [[v / u for v, u in zip(f, psi, strict=True)] for f in loadings]
@@ -92,7 +92,7 @@ def cholesky(a):
 
 
 def forward(lower, b):
-    """The solution y of L y = b."""
+    """Solve L y = b."""
     y = []
     for line, value in zip(lower, b, strict=True):
         y.append((value - fdot(line[:-1], y)) / line[-1])
@@ -105,7 +105,7 @@ def log_joint(gaussians, weights, row):
 
 
 def log_density_and_responsibilities(joint):
-    """From the K log joint densities of a row."""
+    """Return both from the K log joint densities of a row."""
     top = max(joint)
     total = sum(exp(v - top) for v in joint)
     return top + log(total), [exp(v - top) / total for v in joint]

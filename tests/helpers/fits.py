@@ -1,4 +1,4 @@
-"""Fits with exactly the warnings that are expected, rows to fit, and checks of the model that comes out."""
+"""Fits that give exactly the expected warnings, rows to fit, and checks of models."""
 
 import re
 import tracemalloc
@@ -18,7 +18,7 @@ NOISES = tuple(Noise)
 
 
 def fitted(X, *expected, check=True, **options):
-    """The model of a fit that gives exactly the expected warnings, regular expressions, in this order."""
+    """Fit a model, and check that the warnings match the regular expressions in this order."""
     model, messages = warned(amofa.fit, X, **options)
     assert len(messages) == len(expected), messages
     for message, pattern in zip(messages, expected, strict=True):
@@ -29,7 +29,7 @@ def fitted(X, *expected, check=True, **options):
 
 
 def fitted_with(n_components, X, **options):
-    """The model of a fit that is asked for so many components; if it has fewer, exactly one warning says how many."""
+    """Fit a given number of components; if the model has fewer, check that exactly one warning says how many."""
     model, messages = warned(amofa.fit, X, n_components=n_components, **options)
     found, start = model.n_components, f"{n_components} components were asked for, but the search found only"
     assert messages == ([] if found == n_components else [f"{start} {found} that can be told apart"])
@@ -38,7 +38,7 @@ def fitted_with(n_components, X, **options):
 
 
 def warned(function, *arguments, **options):
-    """What a function returns, and the messages of its warnings: AmofaWarnings that point to the caller's line."""
+    """Return the result of a function and the messages of its warnings, AmofaWarnings that point to this line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments, **options)
@@ -50,7 +50,7 @@ def warned(function, *arguments, **options):
 
 
 def parameters_of(model):
-    """All arrays of parameters."""
+    """Return all arrays of parameters."""
     return (model.weights, model.means, model.uniquenesses, *model.loadings)
 
 
@@ -93,18 +93,18 @@ def check_same(a, b):
 
 
 def same_groups(labels, found):
-    """Whether two labellings part the rows in the same way (adjusted Rand index 1)."""
+    """Return whether two labellings are the same partition (adjusted Rand index 1)."""
     pairs = set(zip(np.asarray(labels).tolist(), np.asarray(found).tolist(), strict=True))
     return len(pairs) == len(set(np.asarray(labels).tolist())) == len(set(np.asarray(found).tolist()))
 
 
 def final_cost(model):
-    """Of the model that the search ended with, nats."""
+    """Return the cost of the final model, in nats."""
     return [step.cost for step in model.history if step.accepted][-1]
 
 
 def positive_definite(model):
-    """Whether every component's covariance, scaled to a correlation matrix, has positive eigenvalues alone."""
+    """Return whether the correlation matrix of every component has only positive eigenvalues."""
     for k in range(model.n_components):
         covariance = model.covariance(k)
         scale = np.sqrt(np.diag(covariance))
@@ -130,14 +130,14 @@ def peak_memory():
 
 
 def two_groups(rng, d=3, n=300):
-    """Rows of two groups, a third in the first, that nobody would take for anything else."""
+    """Draw rows of two clearly separated groups, a third of them in the first."""
     X = rng.standard_normal((n, d))
     X[n // 3 :] += 6
     return X
 
 
 def blobs(rng, counts, centres, deviation=1.0):
-    """Rows and labels of round groups."""
+    """Draw rows and labels of round groups."""
     centres = np.asarray(centres, dtype=np.float64)
     labels = np.repeat(np.arange(len(counts)), counts)
     return centres[labels] + deviation * rng.standard_normal((len(labels), centres.shape[1])), labels

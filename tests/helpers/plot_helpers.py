@@ -1,4 +1,4 @@
-"""What tests of pictures share beside fixtures; without matplotlib they are skipped."""
+"""Helpers for tests of pictures, which are skipped without matplotlib."""
 
 import io
 
@@ -15,7 +15,7 @@ Mixture = amofa.MixtureOfFactorAnalyzers
 
 
 def rendered(ax):
-    """The image of a figure, (height, width, 4), after a check that it is not empty."""
+    """Return the image of a figure, (height, width, 4), after checking that it is not empty."""
     file = io.BytesIO()
     ax.figure.savefig(file, dpi=50)
     file.seek(0)

@@ -1,4 +1,4 @@
-"""Scripts that are run in a process of their own, since they may end it, or must not find what other tests left."""
+"""Run scripts in a separate process, which they may end, and which other tests have not changed."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import textwrap
 
 
 def run_python(script, *arguments, environment=None, check=True, timeout=300):
-    """The finished process of a script, whose standard output and error are text; it must end well if `check`."""
+    """Run a script and return its process, with output and error as text; it must succeed if `check` is true."""
     process = subprocess.run(
         [
             sys.executable,

@@ -15,7 +15,7 @@ from amofa._parameters import Component, Parameters
 
 
 def random_mixture(rng, K, d, p, *, spread=2.0):
-    """A mixture of K components; p is a factor count or one per component. Well conditioned, of unit scale."""
+    """Make a well conditioned mixture of K components of unit scale; p is a factor count, or one per component."""
     n_factors = [p] * K if np.ndim(p) == 0 else list(p)
     parameters = Parameters(d, n_factors)
     parameters.weights[:] = rng.uniform(0.5, 1.5, K)
@@ -117,7 +117,7 @@ def eliminate(a):
 
 
 def weighted_responsibilities(x, row_weights, mixture):
-    """Row weight times h_ik, (n, K)."""
+    """Return row weight times h_ik, (n, K)."""
     h = responsibilities(x, mixture)
     return h if row_weights is None else row_weights[:, None] * h
 
@@ -140,7 +140,7 @@ def half_projection(c):
 
 
 def statistics(x, row_weights, mixture):
-    """What `_statistics.accumulate` adds, as a dict of arrays, by name."""
+    """Return what `_statistics.accumulate` adds, as a dict of arrays."""
     h = weighted_responsibilities(x, row_weights, mixture)
     deviations = [x - c.mean for c in mixture]
     cross = [(h[:, [k]] * (e @ half_projection(mixture[k]).T)).T @ e for k, e in enumerate(deviations)]
@@ -177,13 +177,13 @@ def kurtosis_z(x, row_weights, mixture):
 
 
 def maximize(x, row_weights, mixture, floor):
-    """The next mixture: a list of components."""
+    """Return the next mixture, a list of components."""
     h = weighted_responsibilities(x, row_weights, mixture)
     return [_maximize_component(x, h[:, k], h.sum(), c, floor) for k, c in enumerate(mixture)]
 
 
 def _maximize_component(x, h, total, c, floor):
-    """The mean with factors integrated out; about it, the M-step of eqs. MoFAEMLambdaMu and MoFAEMPsi."""
+    """Update the mean with factors integrated out, and about it make the step of eqs. MoFAEMLambdaMu and MoFAEMPsi."""
     n = h.sum()
     mean = h @ x / n
     e = x - mean

@@ -31,7 +31,7 @@ def model_covariance(rng, d, p):
 
 
 def sample_covariance(rng, covariance, n):
-    """Of n rows drawn from N(0, covariance), about their mean."""
+    """Return the covariance of n rows drawn from N(0, covariance), about their mean."""
     x = rng.standard_normal((n, len(covariance))) @ np.linalg.cholesky(covariance).T
     return np.cov(x.T, bias=True).reshape(covariance.shape)
 
@@ -55,7 +55,7 @@ def problem(rng, d, factors, *, n=40, prior_count=0.0, floor=1e-4):
 
 
 def solved(arguments, **changes):
-    """The cost, with the arguments as they are after the call; those given are left alone."""
+    """Solve copies of the arguments; return the cost and the copies after the call."""
     copied = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
     copied |= changes
     solver = Solver(copied["covariances"].shape[1], len(copied["counts"]), len(copied["loadings"]))
@@ -77,7 +77,7 @@ def dense_cost(a):
 
 
 def profile_cost(a, log_psi):
-    """The same at the best loadings for these uniquenesses."""
+    """Return the cost at the best loadings for these uniquenesses."""
     psi = np.exp(log_psi)
     cost = prior_cost(a, psi)
     for k, (n, s) in enumerate(zip(a["counts"], a["covariances"], strict=True)):

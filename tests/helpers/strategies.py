@@ -33,7 +33,7 @@ class Recipe:
     dtype: str = "float64"
 
     def make(self) -> np.ndarray:
-        """The table, (n, d), with all values finite in its dtype."""
+        """Make the table (n, d), with all values finite in its dtype."""
         rng = np.random.default_rng(self.seed)
         labels = rng.integers(0, 3, self.n)
         columns: list[np.ndarray] = []
@@ -120,7 +120,7 @@ def _cycled(values, d):
 
 @st.composite
 def weights(draw, n):
-    """Row weights, (n,), or None: whole, of any size, some of them 0, or all tiny or huge."""
+    """Draw row weights (n,), or None: integers, of any size, some of them 0, or all tiny or huge."""
     kind = draw(st.sampled_from(["none", "none", "none", "whole", "any", "zeros", "tiny", "huge", "mixed"]))
     if n > 100 and kind == "huge":
         # Every row is worth a component then, and hundreds of components take their time.
@@ -204,7 +204,7 @@ def plain_cases(draw):
 
 
 def laid_out(table, layout, folder=None):
-    """The same values in another layout; a memory map needs a folder."""
+    """Return the same values in another layout; a memory map needs a folder."""
     if layout == "C":
         return np.ascontiguousarray(table)
     if layout == "F":
