@@ -1,10 +1,10 @@
-"""The figures of the core: accuracy on the paper's examples, classification, real data, invariance and time.
+"""Measure the paper's search: its examples, classification, real data, invariance and time.
 
     python bench/core.py --data DIR [--reference DIR] [--quick] [SECTION ...]
 
 DIR holds the benchmark sets as .npz files (4ovGauss, jpn_phoneme, ueda_spiral, letter, satellite, mnist10_train);
-the reference folder holds parameters and code lengths computed with the authors' program. What is not there is left
-out and said so. Run it outside the repository root, or with amofa installed in editable mode.
+the reference folder holds parameters and code lengths computed with the authors' program. Missing files are reported
+and skipped. Run it outside the repository root, or with amofa installed in editable mode.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from amofa._kernels import _kurtosis
 from amofa._parameters import Evaluator, Parameters
 from amofa.metrics import normalized_information_distance
 
-# The slow forms that the tests compare with, too.
+# The slow forms that the tests use, too.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 import reference as reference_forms
 
@@ -39,7 +39,7 @@ REPEATS = 7
 
 
 def example_1(seed: int) -> LabelledSet:
-    """Three Gaussians of covariance diag(2, 0.2) at (0, -2), (0, 0) and (0, 2), 300 rows each."""
+    """Draw 300 rows of each of three Gaussians with covariance diag(2, 0.2) at (0, -2), (0, 0) and (0, 2)."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(3), 300)
     means = np.array([[0.0, -2.0], [0.0, 0.0], [0.0, 2.0]])
@@ -122,7 +122,7 @@ def kernel_errors(rng: np.random.Generator, mixture: Parameters, n: int) -> dict
 def program_code_length(
     log_likelihood: float, weights: NDArray[np.float64], n_factors: NDArray[np.intp], n: int, d: int
 ) -> float:
-    """The quantity that the authors' program minimises, in bits; it differs from the paper's final equation."""
+    """Return what the authors' program minimises, in bits; it differs from the paper's final equation."""
 
     def integer_code(m: int) -> int:
         if m < 2:
@@ -198,7 +198,7 @@ def real_tables(data: Path, quick: bool) -> Iterator[tuple[str, NDArray]]:
 
 
 def invariance(data: Path, folder: Path, quick: bool) -> None:
-    """The same answer in other units, orders and dtypes, on Example 2."""
+    """Compare answers in other units, orders and dtypes, on Example 2."""
     tables = load(data, "4ovGauss")["X"][: 5 if quick else 30]
     order = np.random.default_rng(0).permutation(tables.shape[1])
     changes: dict[str, Callable[[NDArray], NDArray]] = {

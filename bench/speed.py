@@ -1,12 +1,12 @@
-"""How fast the passes and the fits are, against peers measured in the same run.
+"""Measure the speed of passes and fits, against peers in the same run.
 
     python bench/speed.py [passes | fits | threads | scaling | memory] [--quick] [--data DIR] [--sets NAME ...]
 
-Without a section all are run; with --quick that takes less than a minute. DIR holds the benchmark sets as .npz files
-(satellite, letter, mnist10_train). Times are CPU seconds of one thread, every BLAS held to it, except those of
-"threads"; what is compared is measured in turns, and both the median and the minimum are shown. Other processes slow
-everything down: look at the ratios, not at the times. Run it outside the repository root, or with amofa installed in
-editable mode.
+Without a section, all run; with --quick that takes less than a minute. DIR holds the benchmark sets as .npz files
+(satellite, letter, mnist10_train). Times are CPU seconds of one thread, which BLAS is limited to, except those of
+"threads". Tasks that are compared are measured in turns, and both the median and the minimum are shown. Other processes
+slow everything down: look at the ratios, not at the times. Run it outside the repository root, or with amofa installed
+in editable mode.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FLOOR = 1e-4
 def interleaved(
     tasks: dict[str, Callable[[], object]], repeats: int = REPEATS, clock: Callable[[], float] = time.process_time
 ) -> dict[str, NDArray[np.float64]]:
-    """CPU seconds, or those of another clock, of every task, (repeats,), in turns after a warm-up."""
+    """Measure the CPU seconds, or those of another clock, of every task, (repeats,), in turns after a warm-up."""
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for repeat in range(repeats + 1):
         for name, task in tasks.items():
@@ -62,7 +62,7 @@ def middle_and_least(seconds: NDArray[np.float64]) -> str:
 
 # ---- one EM pass -----------------------------------------------------------------------------------------------------
 
-# N, d, K, p; the least ratio to scikit-learn; the least efficiency, or 0.
+# N, d, K, p; target ratio to scikit-learn; target efficiency, or 0.
 PASSES = (
     (100_000, 2, 4, 1, 20, 0.0),
     (100_000, 16, 8, 4, 12, 0.45),
@@ -72,7 +72,7 @@ PASSES = (
 
 
 def random_mixture(rng: np.random.Generator, d: int, K: int, p: int) -> Parameters:
-    """Components of equal weight, about as far from each other as they are wide in each column."""
+    """Make components of equal weight, about as far from each other as they are wide in each column."""
     mixture = Parameters(d, [p] * K)
     mixture.weights[:] = 1 / K
     mixture.means[:] = rng.standard_normal((K, d))
@@ -92,7 +92,7 @@ def random_rows(rng: np.random.Generator, mixture: Parameters, n: int) -> NDArra
 
 
 def our_passes(X: NDArray, mixture: Parameters) -> dict[str, Callable[[], object]]:
-    """One EM pass of each search, from the table on: read, E-step, statistics, M-step."""
+    """Return one EM pass of each search, from the table on: read, E-step, statistics, M-step."""
     center, scale = X.mean(axis=0), X.std(axis=0)
     samples = Samples(X, center=center, scale=scale)
     tasks = {}
@@ -106,13 +106,13 @@ def our_passes(X: NDArray, mixture: Parameters) -> dict[str, Callable[[], object
 
 
 def factor_iteration(parameters: Parameters) -> StandardIteration:
-    """EM over the factors: means, loadings and uniquenesses in turn."""
+    """Make an iteration of EM over the factors: means, loadings and uniquenesses in turn."""
     floor = np.full(parameters.n_features, FLOOR)
     return StandardIteration(parameters.buffer, parameters.offsets, floor, with_entropy=False)
 
 
 def exact_iteration(parameters: Parameters, prior_count: float) -> ProfileLikelihoodIteration:
-    """Every factor analyser at its maximum for its rows."""
+    """Make an iteration with every factor analyser at its maximum for its rows."""
     d = parameters.n_features
     given = parameters.buffer, parameters.offsets, np.full(d, FLOOR)
     return ProfileLikelihoodIteration(*given, prior_count, np.ones(d), 0)
@@ -153,7 +153,7 @@ def their_fit(X: NDArray, mixture: Parameters, n_iter: int) -> Callable[[], obje
 
 
 def limit(X: NDArray, K: int, p: int) -> dict[str, Callable[[], object]]:
-    """The parts of the limit: products and exponentials that no pass can do without, all by NumPy."""
+    """Return the parts of the limit: products and exponentials that every pass needs, by NumPy."""
     rng = np.random.default_rng(0)
     W, logs = rng.standard_normal((X.shape[1], K * p)), -rng.exponential(size=(len(X), K))
     V = X @ W
@@ -163,8 +163,8 @@ def limit(X: NDArray, K: int, p: int) -> dict[str, Callable[[], object]]:
 def passes(options: argparse.Namespace) -> None:
     """One EM pass with K and p given, against an iteration of GaussianMixture (full) and against the limit.
 
-    An iteration of scikit-learn is half the difference between fits of three and of one. Efficiency is the limit, the
-    time of X W + min(V'X, X'X / 2) + exp, over ours; ratios are of medians (of minima).
+    An iteration of scikit-learn is half the difference between fits with three and with one. Efficiency is the limit,
+    the time of X W + min(V'X, X'X / 2) + exp, over ours; ratios are of medians (of minima).
     """
     print("N, d, K, p | search | pass | against scikit-learn (bar) | efficiency (bar)")
     for n, d, K, p, least_ratio, least_efficiency in PASSES:
@@ -218,7 +218,7 @@ def fits(options: argparse.Namespace) -> None:
         X = np.ascontiguousarray(readers[name](), dtype=np.float64)
         tasks = {"default": lambda X=X: amofa.fit(X), "GaussianMixture, 1..10": lambda X=X: best_by_bic(X)}
         bar = "> 1" if name in ("example2", "satellite") else ">= 10"
-        # Large sets take minutes: once each, unless asked for more.
+        # Large sets take minutes: once each by default.
         repeats = options.repeats or (REPEATS if name == "example2" else 1)
         _print_fits(f"{name} {X.shape}", tasks, repeats, bar)
 
@@ -247,9 +247,9 @@ EM_ITERATIONS = 10
 
 
 def threads(options: argparse.Namespace) -> None:
-    """EM of so many iterations with K and p given, one thread against as many as there are cores: wall-clock time.
+    """EM with K and p given, one thread against as many as there are cores: wall-clock time.
 
-    The ratio (bar: >= 1.8 with two threads) is of minima, and says something only where that many cores are free.
+    The ratio (target: >= 1.8 with two threads) is of minima, and is meaningful only if that many cores are free.
     """
     n, d, K, p = TOGETHER
     n = n // 2 if options.quick else n
@@ -280,7 +280,7 @@ SEARCHES = ("paper", "thorough")
 
 
 def write_table(path: Path, n: int, dtype: str = "f8") -> NDArray:
-    """A memory map with rows of a mixture, written a piece at a time; the first rows are the same for every length."""
+    """Write a memory map with rows of a mixture, piece by piece; the first rows are the same for every length."""
     rng = np.random.default_rng(0)
     mixture = random_mixture(rng, *GROWING)
     table = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n, GROWING[0]))
@@ -291,13 +291,13 @@ def write_table(path: Path, n: int, dtype: str = "f8") -> NDArray:
 
 
 def fit_given(X: NDArray, search: str) -> amofa.MixtureOfFactorAnalyzers:
-    """K and p given, so many iterations whatever the table."""
+    """Fit with K and p given, and a fixed number of iterations."""
     _, K, p = GROWING
     return amofa.fit(X, n_components=K, n_factors=p, search=search, tol=1e-300, max_iter=5)
 
 
 def scaling(options: argparse.Namespace) -> None:
-    """A fit with K and p given, d = 8, of tables of rising length: time per row and iteration of EM on all rows."""
+    """Fits with K and p given, d = 8, of longer and longer tables: time per row and iteration of EM."""
     most = 5 if options.quick else 7
     with tempfile.TemporaryDirectory() as folder:
         for search in SEARCHES:
@@ -316,7 +316,7 @@ def scaling(options: argparse.Namespace) -> None:
 
 
 def memory(options: argparse.Namespace) -> None:
-    """Memory that a fit with K and p given needs beyond the process before it, for memory maps (bar < 300 MB).
+    """Memory that a fit of a memory map with K and p given adds to the process (target < 300 MB).
 
     Pages of the map that the system keeps are not counted: they are X, not a copy of it.
     """
@@ -332,7 +332,7 @@ def memory(options: argparse.Namespace) -> None:
 
 
 def peak(options: argparse.Namespace) -> None:
-    """In a process of its own: the largest anonymous memory that a fit of a memory map adds, MB."""
+    """Return the maximum anonymous memory that a fit of a memory map adds in a separate process, in MB."""
     X = np.load(options.table, mmap_mode="r")
     fit_given(X[:1000], options.search)
     before, most, done = _anonymous(), 0, Event()
@@ -351,7 +351,7 @@ def peak(options: argparse.Namespace) -> None:
 
 
 def _anonymous() -> int:
-    """Resident bytes that no file backs."""
+    """Return the resident bytes that no file backs."""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(status.split("RssAnon:")[1].split()[0])
 
