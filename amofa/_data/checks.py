@@ -39,30 +39,11 @@ def check_table(
     n_features: int | None = None,
     remedy: str = _REMEDY,
 ) -> NDArray[Any]:
-    """Check that X is a finite, real, two-dimensional table; only arrays of objects are copied.
+    """Return X as a finite, real table (n, d) of any dtype and layout: itself if it is an array, unless one of objects.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Any real dtype and memory layout; frames, see `amofa._data.dataframes`.
-    name : str
-        The name of the argument in error messages.
-    n_features : int, optional
-        The required number of columns.
-    remedy : str
-        Advice about values that are not finite.
-
-    Returns
-    -------
-    (n, d) ndarray
-        X itself if it is an array already.
-
-    Raises
-    ------
-    TypeError
-        For sparse, text, object or date input.
-    ValueError
-        For complex numbers, masked values, a wrong shape, no rows or columns, NaN or infinity.
+    Data frames are accepted; see `amofa._data.dataframes`. Errors call the table `name`, and end in `remedy` about
+    values that are not finite. Sparse, text, object or date input raises TypeError; complex numbers, masked values, a
+    wrong shape (`n_features` columns if given), no rows or columns, NaN and infinity raise ValueError.
     """
     table = _as_table(X, name, n_features, remedy)
     _check_cells(table, name, remedy)
@@ -72,24 +53,7 @@ def check_table(
 def check_incomplete_table(
     X: ArrayLike, *, name: str = "X", n_features: int | None = None
 ) -> tuple[NDArray[Any], bool]:
-    """Check a table in which cells may be missing, NaN.
-
-    Parameters
-    ----------
-    X, name, n_features
-        As in `check_table`.
-
-    Returns
-    -------
-    table : (n, d) ndarray
-    is_incomplete : bool
-        Whether any cell is missing.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `check_table`, except for NaN.
-    """
+    """Check a table like `check_table`, except that cells may be missing, NaN; return also whether any cell is."""
     table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
     return table, _check_cells(table, name, "put NaN where a value is missing", may_be_missing=True)
 
@@ -318,12 +282,8 @@ def check_factor_sequence(n_factors: Any, d: int, n_components: int | None) -> t
 def check_random_state(random_state: RandomState) -> np.random.Generator | np.random.RandomState:
     """Return a generator as it is, or a new one from an int, or from the system's entropy for None.
 
-    Sequences of ints, and the seed sequences and bit generators of NumPy, are accepted, too.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other types, and for negative numbers.
+    Sequences of ints, and the seed sequences and bit generators of NumPy, are accepted, too. Other types raise
+    TypeError, and negative numbers ValueError.
     """
     if isinstance(random_state, np.random.RandomState):
         return random_state

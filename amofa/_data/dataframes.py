@@ -17,30 +17,10 @@ _SHOWN = 5
 
 
 def column_names(X: object, name: str = "X") -> tuple[str, ...] | None:
-    """Return the names of the columns of a frame.
+    """Return the names of the columns of a frame, or None if X is not one or no column has a string as its name.
 
-    Parameters
-    ----------
-    X : object
-        Anything with columns that NumPy can make an array from is a frame.
-    name : str
-        The name of the argument in error messages.
-
-    Returns
-    -------
-    tuple of str, or None
-        None if X is not a frame, or if no column has a string as its name.
-
-    Raises
-    ------
-    TypeError
-        If some names are strings and others are not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> column_names(np.zeros((3, 2))) is None
-    True
+    Anything with columns that NumPy can make an array from is a frame. Raises TypeError if some names are strings and
+    others are not; errors call the frame `name`.
     """
     if not hasattr(X, "__array__"):
         return None
@@ -56,27 +36,9 @@ def column_names(X: object, name: str = "X") -> tuple[str, ...] | None:
 
 
 def to_array(X: ArrayLike) -> NDArray[Any]:
-    """Return X as an array; missing values of special types become None or NaN.
+    """Return X as an array, an array as it is; missing values of special types become None or NaN.
 
-    Parameters
-    ----------
-    X : array-like
-        An array is returned as it is.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    TypeError, ValueError
-        As raised by NumPy, if no array can be made from X.
-
-    Examples
-    --------
-    >>> to_array([[1, 2], [3, 4.5]])
-    array([[1. , 2. ],
-           [3. , 4.5]])
+    Raises TypeError or ValueError as NumPy does, if no array can be made from X.
     """
     columns = _columns(X)
     if not columns:
@@ -85,22 +47,9 @@ def to_array(X: ArrayLike) -> NDArray[Any]:
 
 
 def column_without_numbers(X: Any) -> str | None:
-    """Return the name of the first column of a frame that does not hold numbers.
+    """Return the name of the first column that does not hold numbers in a frame of pandas, polars or pyarrow.
 
-    Parameters
-    ----------
-    X : object
-        Anything that `to_array` accepts.
-
-    Returns
-    -------
-    str or None
-        None if X is not a frame of pandas, polars or pyarrow with names, or if all columns hold numbers.
-
-    Examples
-    --------
-    >>> column_without_numbers([["a", 1.0]]) is None
-    True
+    None if all do, and for anything else that `to_array` accepts, or a frame without names.
     """
     names = column_names(X) or ()
     if hasattr(X, "get_columns"):
@@ -147,15 +96,7 @@ def _values(column: Any) -> NDArray[Any]:
 
 
 def check_feature_names(feature_names: Iterable[str] | None, d: int) -> tuple[str, ...] | None:
-    """Check that there is one string for each of d features, or None.
-
-    Raises
-    ------
-    TypeError
-        If they are not strings, or a single string.
-    ValueError
-        If their number is wrong.
-    """
+    """Check that there is one string for each of d features, or None: TypeError if not strings, ValueError if not d."""
     if feature_names is None:
         return None
     if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):
@@ -172,10 +113,7 @@ def check_feature_names(feature_names: Iterable[str] | None, d: int) -> tuple[st
 def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None, name: str = "X") -> None:
     """Check that a frame has the columns that a model was made for, in the same order, if both have names.
 
-    Raises
-    ------
-    ValueError
-        The message shows the first differences.
+    Raises ValueError with the first differences.
     """
     if names is None or expected is None or tuple(names) == tuple(expected):
         return
@@ -206,26 +144,10 @@ def _listed(names: Sequence[str]) -> str:
 def column_positions(
     columns: Iterable[int | str], feature_names: Sequence[str] | None, d: int, *, name: str
 ) -> NDArray[np.intp]:
-    """Return the positions of columns given by number or name.
+    """Return the positions, (o,) intp, of columns given by number from 0 to d - 1, or by name if there are names.
 
-    Parameters
-    ----------
-    columns : iterable of int or str
-        Numbers from 0 to d - 1, or names if there are any.
-    feature_names : sequence of d str, or None
-    d : int
-    name : str
-        The name of the argument in error messages.
-
-    Returns
-    -------
-    (o,) intp
-        In the given order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such column, one is given twice, or none is given.
+    Raises TypeError or ValueError if there is no such column, one is given twice, or none is given; errors call the
+    argument `name`.
 
     Examples
     --------

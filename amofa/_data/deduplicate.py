@@ -19,20 +19,8 @@ def merge_repeats(table: NDArray[Any], weights: FloatArray | None) -> tuple[NDAr
     A search decides by thresholds, so that rounding alone, from sums over rows in another order, can lead to another
     model of small or wide tables. Merged rows are sorted, and rows of weight 0 are removed.
 
-    Parameters
-    ----------
-    table : (n, d) ndarray
-        Finite.
-    weights : (n,) float64, optional
-        Not negative, not all 0.
-
-    Returns
-    -------
-    table : (m, d) ndarray
-        Distinct rows, sorted, if any is repeated or has a weight other than 1; otherwise, or if the table is large, the
-        table itself.
-    weights : (m,) float64 or None
-        None if all are 1.
+    The table (n, d) is finite, and its weights (n,) are not negative and not all 0. It is returned as it is if no row
+    is repeated or has a weight other than 1, or if it is large. Weights that are all 1 are returned as None.
     """
     if table.size > _MOST_VALUES:
         return table, weights

@@ -32,17 +32,8 @@ _SHOWN_REASON = 200
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write an archive as `numpy.savez` does; it is complete and on disk when this returns, or not there at all.
 
-    Parameters
-    ----------
-    path : str or PathLike
-        No suffix is added, and links are followed. An existing file is replaced when the new one is complete.
-    arrays : mapping of str to array
-        Arrays of objects are not allowed.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; an existing file is then intact.
+    No suffix is added to the path, and links are followed. An existing file is replaced when the new one is complete,
+    and is intact if OSError is raised because the file cannot be written. Arrays of objects are not allowed.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
@@ -80,16 +71,8 @@ def read_arrays(source: str | os.PathLike[str] | BufferedIOBase) -> dict[str, An
     This takes at most a few times the size of the file in memory: `numpy.savez` does not compress, so no archive holds
     more than the length of the file. Nothing in it is executed.
 
-    Parameters
-    ----------
-    source : str, PathLike or binary file
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened (FileNotFoundError if there is none), or is a pipe or a device.
-    ValueError
-        If it is not an archive of plain arrays as `numpy.savez` makes it, or is damaged.
+    Raises OSError if the file cannot be opened (FileNotFoundError if there is none), or is a pipe or a device;
+    ValueError if it is not an archive of plain arrays as `numpy.savez` makes it, or is damaged.
     """
     if not isinstance(source, BufferedIOBase):
         path = Path(source)

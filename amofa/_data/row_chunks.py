@@ -61,21 +61,12 @@ class Samples:
     table : (n, d) ndarray
         As `check_table` returns it; never copied as a whole, unless it is small.
     weights : (n,) float64, optional
-        Row weights; by default 1.
-    rows : (m,) intp, optional
-        The rows that count; by default all.
-    columns : (c,) intp, optional
-        The columns that count; by default all.
+        Row weights; by default 1. Their sum is the attribute `total_weight`.
+    rows, columns : (m,), (c,) intp, optional
+        The rows and columns that count; by default all.
     center, scale : (c,) float64, optional
-        Rows are returned as (x - center) / scale.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-    total_weight : float
-        Sum of the row weights.
-    log_jacobian : float
-        The log-likelihood of the table minus that of the scaled rows, in nats.
+        Rows are returned as (x - center) / scale. The attribute `log_jacobian` is the log-likelihood of the table minus
+        that of the scaled rows, in nats.
     """
 
     def __init__(
@@ -193,14 +184,8 @@ class Samples:
     def _parts(self, n_components: int, n_factors: int, row_work: int = 0, size: int = 0) -> list[range]:
         """Return the numbers of the chunks of each part of a pass, which do not depend on the number of threads.
 
-        Parameters
-        ----------
-        n_components, n_factors : int
-            The latter for all components together.
-        row_work : int
-            Multiplications for each row beyond those of the E-step.
-        size : int
-            Number of values of the sums of a part.
+        `n_factors` is for all components together, `row_work` counts the multiplications for each row beyond those of
+        the E-step, and `size` the values of the sums of a part.
         """
         if self._n_chunks == 1:
             return _ONE_PART

@@ -27,28 +27,14 @@ _ROUNDING = 8 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Shift and scale of the columns of a table.
+    """Shift and scale of the columns of a table."""
 
-    Attributes
-    ----------
-    center : (d,) float64
-        Weighted means.
-    scale : (d,) float64
-        Weighted standard deviations (divisor N); 0 in constant columns.
-    """
-
-    center: FloatArray
-    scale: FloatArray
+    center: FloatArray  # weighted means, (d,)
+    scale: FloatArray  # weighted standard deviations (divisor N), (d,); 0 in constant columns
 
     @classmethod
     def of(cls, samples: Samples) -> Coordinates:
-        """Measure the columns of unscaled rows, in two passes.
-
-        Raises
-        ------
-        ValueError
-            If a column spreads so widely that its variance overflows.
-        """
+        """Measure the columns of unscaled rows, in two passes; ValueError if a column's variance overflows."""
         d = samples.n_features
         origin = next(iter(samples.chunks()))[0][:, 0].copy()
         total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
@@ -118,14 +104,9 @@ class Coordinates:
         )
 
     def restore(self, parameters: Parameters, constant_variance: FloatArray) -> Parameters:
-        """Transform parameters back to the table's columns and units.
+        """Transform parameters, without constant columns, back to the table's columns and units.
 
-        Parameters
-        ----------
-        parameters : Parameters
-            In these coordinates, without constant columns.
-        constant_variance : (d,) float64
-            Uniquenesses of constant columns; other entries are not used.
+        Constant columns get their uniquenesses from `constant_variance`, (d,); its other entries are not used.
         """
         columns = np.flatnonzero(~self.constant)
         scale = self.scale[columns]
@@ -149,10 +130,7 @@ def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
 def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
     """Return the smallest uniqueness of each column in its own units, (d,); constant columns get it.
 
-    Raises
-    ------
-    ValueError
-        If one is out of all proportion to the variance of its column, or not finite.
+    Raises ValueError if one is out of all proportion to the variance of its column, or not finite.
     """
     constant, variances, most = coordinates.constant, coordinates.scale**2, np.finfo(np.float64).max
     # Constant columns are constant only within rounding.
@@ -173,20 +151,11 @@ def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordin
 
 @dataclass(frozen=True)
 class Standardized:
-    """The rows of a table, as given and standardized.
+    """The rows of a table, as given and standardized."""
 
-    Attributes
-    ----------
-    whole : Samples
-        The rows in the caller's columns and units.
-    coordinates : Coordinates
-    samples : Samples
-        The rows in these coordinates.
-    """
-
-    whole: Samples
+    whole: Samples  # the rows in the caller's columns and units
     coordinates: Coordinates
-    samples: Samples
+    samples: Samples  # the rows in these coordinates
 
     @classmethod
     def of(cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False) -> Standardized:

@@ -24,21 +24,9 @@ Generator = np.random.Generator | np.random.RandomState
 
 @np.errstate(over="ignore", invalid="ignore")
 def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Parameters:
-    """Return the mixture of the other columns given some; see `MixtureOfFactorAnalyzers.condition`.
+    """Return the mixture of the other columns, increasing, given some; see `MixtureOfFactorAnalyzers.condition`.
 
-    Parameters
-    ----------
-    parameters : Parameters
-        Of d columns.
-    known : (o,) intp
-        Distinct columns.
-    values : (o,) float64
-        Finite, or NaN for a value that is unknown.
-
-    Returns
-    -------
-    Parameters
-        The mixture of the d - o other columns, increasing, with the same numbers of components and factors.
+    `known` are o distinct columns, and `values` (o,) are finite, or NaN if unknown.
     """
     wanted = np.setdiff1d(np.arange(parameters.n_features), known)
     observed = ~np.isnan(values)
@@ -77,34 +65,15 @@ def _given_loadings(component: Component, observed: Columns, wanted: Columns) ->
 def conditional_moments(
     parameters: Parameters, known: Columns, wanted: Columns, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the means and variances of some columns given others, row by row.
+    """Return the means and variances, (n, q) each, of the columns `wanted` given others, row by row.
 
-    Parameters
-    ----------
-    parameters : Parameters
-        Of d columns.
-    known : (o,) intp
-        Distinct columns.
-    wanted : (q,) intp
-        Columns that are not known.
-    values : (n, o) float64
-        Values of the known columns; finite, or NaN if unknown.
+    `known` are o distinct columns, none of them wanted, and `values` (n, o) are finite, or NaN if unknown. The moments
+    are exact under the mixture: sum_k r_k m_k and sum_k r_k (v_k + (m_k - mean)^2), with the responsibilities r_k and
+    the means m_k and variances v_k of the components given the known values. The cost is O(sum_k o p_k) for each row,
+    and O(sum_k (o + q) p_k^2) for each pattern of missing cells.
 
-    Returns
-    -------
-    means, variances : (n, q) float64
-        Exact under the mixture: sum_k r_k m_k and sum_k r_k (v_k + (m_k - mean)^2), with the responsibilities r_k and
-        the means m_k and variances v_k of the components given the known values.
-
-    Raises
-    ------
-    ValueError
-        If a column is both known and wanted, or values are so large (from 1e290 or so) that means overflow. Variances
-        may be infinite from 1e150 on.
-
-    Notes
-    -----
-    The cost is O(sum_k o p_k) for each row, and O(sum_k (o + q) p_k^2) for each pattern of missing cells.
+    Raises ValueError if a column is both known and wanted, or values are so large (from 1e290 or so) that means
+    overflow. Variances may be infinite from 1e150 on.
 
     Examples
     --------
@@ -112,11 +81,8 @@ def conditional_moments(
     >>> from amofa._parameters import Component, Parameters
     >>> standard = Component(1.0, np.zeros(2), np.array([[1.0, 1.0]]), np.ones(2))
     >>> parameters = Parameters.from_components([standard])
-    >>> values = np.array([[3.0], [np.nan]])
-    >>> conditional_moments(parameters, np.array([0]), np.array([1]), values)
-    (array([[1.5],
-           [0. ]]), array([[1.5],
-           [2. ]]))
+    >>> conditional_moments(parameters, np.array([0]), np.array([1]), np.array([[3.0]]))
+    (array([[1.5]]), array([[1.5]]))
     """
     both = np.intersect1d(known, wanted)
     if len(both):
@@ -138,21 +104,10 @@ def conditional_moments(
 
 @np.errstate(over="ignore", invalid="ignore")
 def fill(parameters: Parameters, table: FloatArray, rng: Generator | None = None) -> None:
-    """Fill missing cells with their conditional means given the observed cells of their rows, or with draws.
+    """Fill missing cells, NaN, in place with their conditional means given the observed cells of their rows.
 
-    Parameters
-    ----------
-    parameters : Parameters
-        Of d columns.
-    table : (n, d) float64
-        Finite, or NaN for missing cells; changed in place.
-    rng : Generator or RandomState, optional
-        To draw all missing cells of a row from their joint distribution.
-
-    Raises
-    ------
-    ValueError
-        If values are so large that means overflow.
+    With `rng` all missing cells of a row are drawn from their joint distribution instead. Raises ValueError if values
+    are so large that means overflow.
     """
     coordinates = np.concatenate([parameters.means, parameters.loadings])
 

@@ -69,14 +69,7 @@ _SHOWN_NAMES = 5
 def model_arrays(
     parameters: Parameters, report: FitReport | None = None, feature_names: tuple[str, ...] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Return a model as the arrays of its file, by name.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    report : FitReport, optional
-    feature_names : tuple of d str, optional
-    """
+    """Return a model as the arrays of its file, by name."""
     values: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -98,17 +91,9 @@ def model_arrays(
 
 
 def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport | None, tuple[str, ...] | None]:
-    """Check the arrays of a file, and return its parameters, report and names of features.
+    """Check the arrays of a file, and return its parameters, report and names of features; skip those of `EXTRA`.
 
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        Arrays of `EXTRA` are skipped.
-
-    Raises
-    ------
-    ValueError
-        If an array is missing, unknown, or has a wrong dtype, shape or value.
+    Raises ValueError if an array is missing, unknown, or has a wrong dtype, shape or value.
     """
     arrays = {name: array for name, array in arrays.items() if not name.startswith(EXTRA)}
     _check_layout(arrays)

@@ -46,24 +46,10 @@ def make_report(
     history: Sequence[Step],
     penalty: Penalty | None = None,
 ) -> FitReport:
-    """Make the report of a fit.
+    """Make the report of a fit; samples, parameters and floor (d,) are in the caller's columns and units.
 
-    Parameters
-    ----------
-    samples : Samples
-        The rows in the caller's columns and units.
-    parameters : Parameters
-        In the caller's columns and units.
-    floor : (d,) float64
-        Smallest uniqueness of each column.
-    criterion : str
-        Name of the criterion that was minimised.
-    n_parameters : int
-        Number of free parameters that were estimated.
-    converged : bool
-    history : sequence of Step
-    penalty : Penalty, optional
-        What the message length adds to minus the log-likelihood; by default that of the paper.
+    `criterion` is the name of what was minimised, and `n_parameters` counts the free parameters that were estimated.
+    `penalty` is what the message length adds to minus the log-likelihood; by default that of the paper.
     """
     log_likelihood = samples.log_likelihood(parameters)
     if penalty is None:

@@ -22,25 +22,10 @@ def parameters_from_arrays(
 ) -> Parameters:
     """Check a mixture given as arrays and copy it.
 
-    Parameters
-    ----------
-    weights : (K,) array-like
-        Not negative; normalised if they sum to 1 to within 1e-6.
-    means : (K, d) array-like
-    loadings : iterable of K array-likes (d, p_k)
-    uniquenesses : (K, d) array-like
-        Variances, positive.
-
-    Returns
-    -------
-    Parameters
-
-    Raises
-    ------
-    TypeError
-        If values are not real numbers, or loadings cannot be iterated over.
-    ValueError
-        If anything else is wrong; the message names the argument and the component.
+    Weights (K,) are not negative, and are normalised if they sum to 1 to within 1e-6; means are (K, d), loadings K
+    arrays (d, p_k), and uniquenesses (K, d) positive variances. Raises TypeError if values are not real numbers, or
+    loadings cannot be iterated over, and ValueError if anything else is wrong; the message names the argument and the
+    component.
     """
     weight, mean, variance = _real(weights, "weights"), _real(means, "means"), _real(uniquenesses, "uniquenesses")
     _check_weights(weight)

@@ -32,21 +32,10 @@ _BATCH_CELLS, _BATCH_ROWS = 1 << 20, 1 << 16
 
 
 def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Rows, Mask]]:
-    """Yield groups of rows of a table that have the same cells missing.
+    """Yield groups of rows of a table, of those that count, that have the same cells missing, NaN.
 
-    Parameters
-    ----------
-    table : (n, d) ndarray of floats
-        Missing cells are NaN.
-    rows : (m,) intp, optional
-        The rows that count; by default all.
-
-    Yields
-    ------
-    positions : (s,) intp
-        Rows by their positions among those that count, increasing. Each occurs once.
-    observed : (d,) bool
-        The columns in which all these rows have values.
+    A group is the positions of its rows among those that count, (s,) intp and increasing, and the columns in which all
+    of them have values, (d,) bool. Each row occurs once.
     """
     d = table.shape[1]
     n = len(table) if rows is None else len(rows)
@@ -73,20 +62,8 @@ def _alike(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
 class IncompleteSamples:
     """Rows of a table with missing cells, NaN, with the passes of `Samples`.
 
-    Parameters
-    ----------
-    table : (n, d) ndarray of floats
-        Finite except for NaN.
-    weights : (n,) float64, optional
-        Row weights; by default 1.
-    rows : (m,) intp, optional
-        The rows that count; by default all.
-
-    Attributes
-    ----------
-    n_rows : int
-    total_weight : float
-        Sum of the row weights.
+    The table is (n, d) floats, finite except for NaN; `weights` (n,) are by default 1, and `rows` (m,) intp are those
+    that count, by default all.
     """
 
     def __init__(self, table: NDArray[Any], *, weights: FloatArray | None = None, rows: Rows | None = None) -> None:
@@ -180,14 +157,8 @@ def _with_fewest_factors(parameters: Parameters) -> tuple[Parameters, list[Float
     With fewer columns than factors, o < p, the columns do not determine some directions of the factors. C then has
     eigenvalues of 1 besides those of the columns, which may be 1e12, and would lose the digits of the former. So
     Psi^-1/2 Lambda = R'Q' by a QR decomposition, Q (p, o) with orthonormal columns: loadings Psi^1/2 R' are equivalent,
-    and if z are their factor scores, Q z are the original ones.
-
-    Returns
-    -------
-    narrow : Parameters
-        `parameters` itself if no component has more factors than columns.
-    turns : list of (p_k, o) float64 or None
-        Q of each component; None if its number of factors is the same.
+    and if z are their factor scores, Q z are the original ones. The map of a component is its Q, (p_k, o), or None if
+    its number of factors is the same.
     """
     o = parameters.n_features
     narrow = Parameters(o, [min(p, o) for p in parameters.n_factors])
