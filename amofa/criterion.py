@@ -69,21 +69,12 @@ def _component_parameters(d: int, p: int) -> int:
 class Penalty:
     """The penalty that a criterion adds to minus the log-likelihood, for given numbers of components and factors.
 
-    Attributes
-    ----------
-    constant : float
-        In nats.
-    half_counts : tuple of float
-        Multiplies the log of each component's weight; empty if weights cost nothing.
-    uses_entropy : bool
-        Whether the entropy of the responsibilities is added.
-    min_soft_counts : tuple of float
-        A component with a smaller soft count is annihilated (paper, T_k = C_k / 2).
+    A component with a soft count below its own in `min_soft_counts` is annihilated (paper, T_k = C_k / 2).
     """
 
-    constant: float
-    half_counts: tuple[float, ...]
-    uses_entropy: bool
+    constant: float  # nats
+    half_counts: tuple[float, ...]  # multiplies the log of each component's weight; empty if weights cost nothing
+    uses_entropy: bool  # whether the entropy of the responsibilities is added
     min_soft_counts: tuple[float, ...]
 
     def cost(self, log_likelihood: float, entropy: float, weights: Sequence[float]) -> float:
@@ -124,19 +115,13 @@ def gaussian_message_length(n_features: int, n_components: int, n_covariance: in
 
 @dataclass(frozen=True)
 class InformationCriterion:
-    """A criterion with a price for each free parameter.
+    """A criterion with a price for each free parameter, in nats, from the number of rows.
 
-    Attributes
-    ----------
-    price : callable
-        The price of one parameter in nats, from the number of rows: half of the usual scale, so that all criteria are
-        comparable with a log-likelihood.
-    uses_entropy : bool
-        Whether the entropy of the responsibilities is added.
+    The price is half of the usual scale, so that all criteria are comparable with a log-likelihood.
     """
 
     price: Callable[[float], float]
-    uses_entropy: bool = False
+    uses_entropy: bool = False  # whether the entropy of the responsibilities is added
 
     def __call__(self, n_features: int, n_factors: Sequence[int], n: float) -> Penalty:
         halves = tuple(_component_parameters(n_features, p) / 2 for p in n_factors)
@@ -187,16 +172,8 @@ class Evidence:
     """Minus the log evidence by Laplace's method, with weak priors (docs/criterion.md).
 
     A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading or a weight 1/2 log N; a uniqueness what
-    Laplace's method gives with its prior. Columns are in units of their standard deviation over all rows.
-
-    Parameters
-    ----------
-    n_features : int
-    n : float
-        Number of rows in all.
-    noise : {"component", "shared", "isotropic"}
-    prior_count : float
-        The exponent nu of the prior of uniquenesses.
+    Laplace's method gives with its prior, whose exponent nu is `prior_count`. Columns are in units of their standard
+    deviation over all N = n rows.
     """
 
     uses_entropy = False
@@ -258,17 +235,9 @@ class Likelihood:
 
 
 class Counted:
-    """The price of a criterion that depends only on the number of parameters.
+    """The price of a criterion of `CRITERIA` that depends only on the number of parameters, for n rows in all.
 
-    Parameters
-    ----------
-    criterion : callable
-        One of `CRITERIA`.
-    n_features : int
-    n : float
-        Number of rows in all.
-    noise : {"component", "shared", "isotropic"}
-        Tied uniquenesses are paid for once.
+    Tied uniquenesses, by `noise`, are paid for once.
     """
 
     def __init__(self, criterion: Criterion, n_features: int, n: float, noise: str) -> None:

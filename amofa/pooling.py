@@ -138,17 +138,10 @@ def poolings(rows: float | None, single: float | None) -> list[Pooling]:
 def best_pooling(
     fits: Sequence[Sequence[ClassFit]], held_out: Sequence[HeldOut], log_priors: FloatArray, grid: Sequence[Pooling]
 ) -> Pooling:
-    """Return the pooling that predicts the classes of held-out rows best.
+    """Return the pooling of the grid that predicts the classes of held-out rows best.
 
-    Parameters
-    ----------
-    fits : sequence of sequences of ClassFit
-        For each training part, one for each class.
-    held_out : sequence of HeldOut
-        The rows that each part is evaluated on.
-    log_priors : (C,) float64
-        Log probabilities of the classes.
-    grid : sequence of Pooling
+    `fits` has one fit for each class for each training part, and `held_out` the rows that each part is evaluated on;
+    `log_priors` (C,) are the log probabilities of the classes.
     """
     if not held_out:
         return min(grid, key=_unlike_untested)

@@ -63,20 +63,8 @@ def run_em(
 ) -> Outcome:
     """Run EM until its rule or the number of iterations ends it.
 
-    Parameters
-    ----------
-    iterate : Iterate
-        Where it starts.
-    rule : StoppingRule
-    max_iter : int
-    check : callable
-        Called before each iteration; raises an exception if the search must stop.
-    tell : callable, optional
-        Called with each iteration.
-
-    Returns
-    -------
-    Outcome
+    `check` is called before each iteration, and raises an exception if the search must stop; `tell` is called with
+    each.
     """
     objective = float("nan")
     for n_iter in range(1, max_iter + 1):

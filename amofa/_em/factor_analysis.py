@@ -29,12 +29,7 @@ class Prior:
 
     The log of each has a hyperbolic secant prior, with a density proportional to 1 / cosh(log(psi / scale) / 2)^count.
     Near scale it is worth ``count`` / 2 rows; far from it, it is a power of psi, which is the same for all units. Each
-    uniqueness is at least ``floor``.
-
-    Attributes
-    ----------
-    floor, scale : (d,) float64
-    count : float
+    uniqueness is at least ``floor``; both are (d,).
     """
 
     floor: FloatArray
@@ -48,19 +43,11 @@ class Prior:
 
 @dataclass(frozen=True)
 class Analyser:
-    """Loadings and uniquenesses with their cost.
-
-    Attributes
-    ----------
-    loadings : (q, d) float64
-    uniquenesses : (d,) float64
-    cost : float
-        n/2 (log |Sigma| + tr(Sigma^-1 S)) + the prior's cost + the criterion's price, nats.
-    """
+    """Loadings (q, d) and uniquenesses (d,) with their cost."""
 
     loadings: FloatArray
     uniquenesses: FloatArray
-    cost: float
+    cost: float  # n/2 (log |Sigma| + tr(Sigma^-1 S)) + the prior's cost + the criterion's price, nats
 
     @property
     def n_factors(self) -> int:
@@ -191,30 +178,15 @@ def choose(
 
 @dataclass(frozen=True)
 class FactorChoice:
-    """Chooses the number of factors of an analyser by a criterion.
-
-    Attributes
-    ----------
-    pricing : Pricing
-    prior : Prior
-    noise : Noise
-        Shared uniquenesses are left as they are given.
-    n_factors : int, optional
-        Kept if given.
-    max_factors : int, optional
-    max_steps : int
-        Maximum number of Newton steps for each number of factors.
-    tol : float
-        A smaller gain, in nats, is not worth a step.
-    """
+    """Chooses the number of factors of an analyser by a criterion."""
 
     pricing: Pricing
     prior: Prior
-    noise: Noise
-    n_factors: int | None = None
+    noise: Noise  # shared uniquenesses are left as they are given
+    n_factors: int | None = None  # kept if given
     max_factors: int | None = None
-    max_steps: int = MOST_STEPS
-    tol: float = TOLERANCE
+    max_steps: int = MOST_STEPS  # most Newton steps for each number of factors
+    tol: float = TOLERANCE  # a smaller gain, in nats, is not worth a step
 
     def most_factors(self, count: float, spread: Spread) -> int:
         """Return the maximum that leaves at least two rows for each coefficient of a column's regression on them."""

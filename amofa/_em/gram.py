@@ -19,10 +19,7 @@ LEAST_SHARE = 1e-14
 class Panel:
     """Second moments A'A of rows, for fewer rows than columns.
 
-    Parameters
-    ----------
-    rows : (m, d) float64
-        A: deviations from the mean times the root of their share of the weight.
+    A (m, d) has deviations from the mean times the root of their share of the weight.
     """
 
     __slots__ = ("rows",)
@@ -75,11 +72,7 @@ class Panel:
 def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[FloatArray, list[Panel]]:
     """Return the means of the components, (K, d), and their second moments about them.
 
-    Parameters
-    ----------
-    samples : Samples
-    responsibilities : (K, n) float64
-        Multiplied by the row weights.
+    The responsibilities (K, n) are multiplied by the row weights.
     """
     x = np.concatenate([x for x, _ in samples.chunks()], axis=1)
     counts = responsibilities.sum(axis=1)

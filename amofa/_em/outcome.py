@@ -14,40 +14,20 @@ from amofa._typing import FloatArray
 
 @dataclass(frozen=True)
 class RowMoments:
-    """Moments of the rows under a mixture.
+    """Moments of the rows under a mixture."""
 
-    Attributes
-    ----------
-    counts : (K,) float64
-        Soft counts.
-    means : (K, d) float64
-    spreads : sequence of Spread
-        Second moments about these means.
-    """
-
-    counts: FloatArray
-    means: FloatArray
-    spreads: Sequence[Spread]
+    counts: FloatArray  # soft counts, (K,)
+    means: FloatArray  # (K, d)
+    spreads: Sequence[Spread]  # second moments about these means
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A mixture that EM ended with.
-
-    Attributes
-    ----------
-    parameters : Parameters
-    log_likelihood, cost : float
-        For these parameters, in nats; the cost is the criterion that is minimised.
-    n_iter : int
-    converged : bool
-    moments : RowMoments, optional
-        Moments of the rows under these parameters, if EM used them.
-    """
+    """A mixture that EM ended with, and the moments of the rows under it, if EM used them."""
 
     parameters: Parameters
-    log_likelihood: float
-    cost: float
+    log_likelihood: float  # nats, for these parameters
+    cost: float  # the criterion that is minimised, in nats
     n_iter: int
     converged: bool
     moments: RowMoments | None = field(default=None, repr=False, compare=False)

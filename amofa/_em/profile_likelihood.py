@@ -36,32 +36,16 @@ _SLOWEST_RATE = 0.99
 
 @dataclass(frozen=True)
 class Problem:
-    """The parts of a search that stay the same.
-
-    Attributes
-    ----------
-    prior : Prior
-    pricing : Pricing
-    noise : Noise
-    choice : FactorChoice
-    tol : float
-        EM ends when the cost is within about this much of its limit, in nats per row.
-    max_iter : int
-        Maximum number of iterations of one EM run on all rows.
-    annihilates : bool
-        Whether components without rows are removed.
-    check : callable
-        Raises an exception if the search must stop.
-    """
+    """The parts of a search that stay the same."""
 
     prior: Prior
     pricing: Pricing
     noise: Noise
     choice: FactorChoice
-    tol: float
-    max_iter: int
-    annihilates: bool
-    check: Callable[[], None] = go_on
+    tol: float  # EM ends when the cost is within about this much of its limit, in nats per row
+    max_iter: int  # most iterations of one EM run on all rows
+    annihilates: bool  # whether components without rows are removed
+    check: Callable[[], None] = go_on  # raises an exception if the search must stop
 
 
 def profile_em(
@@ -78,14 +62,11 @@ def profile_em(
 ) -> Outcome:
     """Run EM from `start`; the penalised log-likelihood never falls while the numbers of factors stay the same.
 
+    The outcome has moments of the rows, and no components with too few rows. For wide tables there is no solver, the
+    work space for covariance matrices, and second moments come from the rows themselves.
+
     Parameters
     ----------
-    samples : Samples
-    start : Parameters
-    problem : Problem
-    solver : Solver, optional
-        Work space for covariance matrices. Without it, for wide tables, second moments come from the rows themselves.
-    max_iter : int
     choose_at : sequence of int, optional
         Iterations, from 0, in which the numbers of factors are chosen again.
     choose_at_end : bool
@@ -95,11 +76,6 @@ def profile_em(
         steps, and the choice of the numbers of factors at the end, if there is one, does not change that.
     tell : callable, optional
         Called with each iteration.
-
-    Returns
-    -------
-    Outcome
-        With moments of the rows, and without components with too few rows.
     """
     iterate = make_iterate(samples, start.copy(), problem, solver)
     rule = _StoppingRule(problem.tol * samples.total_weight, choose_at, choose_at_end, bar)

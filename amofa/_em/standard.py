@@ -24,52 +24,23 @@ _FIRST_TEST = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of EM, for all rows and for those of a component.
+    """Settings of EM, for all rows and for those of a component."""
 
-    Attributes
-    ----------
-    criterion : callable
-        See `amofa.criterion.CRITERIA`.
-    floor : (d,) float64
-        Smallest uniqueness of each column.
-    tol : float
-        EM ends when the criterion changes by less than this, in nats per row.
-    max_iter : int
-        Maximum number of iterations of one EM run.
-    annihilates : bool
-        Whether components with too small a soft count are removed.
-    check : callable
-        Raises an exception if the search must stop.
-    """
-
-    criterion: Criterion
-    floor: FloatArray
-    tol: float
-    max_iter: int
-    annihilates: bool
-    check: Callable[[], None] = go_on
+    criterion: Criterion  # see `amofa.criterion.CRITERIA`
+    floor: FloatArray  # smallest uniqueness of each column, (d,)
+    tol: float  # EM ends when the criterion changes by less than this, in nats per row
+    max_iter: int  # most iterations of one EM run
+    annihilates: bool  # whether components with too small a soft count are removed
+    check: Callable[[], None] = go_on  # raises an exception if the search must stop
 
 
 def standard_em(
     samples: Samples, start: Parameters, settings: Settings, *, target: float = np.inf, tell: Tell | None = None
 ) -> Outcome:
-    """Run EM from `start` and return the iterate with the lowest cost.
+    """Run EM from `start` and return the iterate with the lowest cost, which may have fewer components.
 
-    Parameters
-    ----------
-    samples : Samples
-    start : Parameters
-    settings : Settings
-    target : float, optional
-        A cost, in nats, above which the result is useless: EM is given up when the remaining iterations, each
-        gaining as much as the last one, would not reach it.
-    tell : callable, optional
-        Called with each iteration.
-
-    Returns
-    -------
-    Outcome
-        Its number of components may be smaller than that of `start`.
+    A result above `target`, a cost in nats, is useless: EM is given up when the remaining iterations, each gaining as
+    much as the last one, would not reach it. `tell` is called with each iteration.
     """
     rule = _StoppingRule(settings.tol * samples.total_weight, settings.max_iter, target)
     return run_em(_Iterate(samples, start, settings), rule, settings.max_iter, check=settings.check, tell=tell)

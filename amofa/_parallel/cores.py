@@ -77,13 +77,7 @@ def _cached_quota() -> float:
 
 
 def cgroup_quota(root: Path) -> float:
-    """Return the seconds of processor time per second that control groups (version 2) leave; infinity without limit.
-
-    Parameters
-    ----------
-    root : Path
-        Of the file system.
-    """
+    """Return the seconds of processor time per second that control groups (version 2) leave; infinity without limit."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:

@@ -25,22 +25,10 @@ Result = TypeVar("Result")
 def in_order(make_worker: Callable[[], Callable[[Item], Result]], items: Sequence[Item]) -> Iterable[Result]:
     """Return what a worker makes of each item, in the order of the items, with as many threads as there may be.
 
-    Parameters
-    ----------
-    make_worker : callable
-        Called once in each thread; what it returns is called with items one after the other. What must not be shared
-        between threads, like work arrays, is made in it.
-    items : sequence
-
-    Returns
-    -------
-    iterable
-        With one thread an item is worked on when its result is asked for, and not before. With more, all have been.
-
-    Raises
-    ------
-    Exception
-        Whatever a worker raises, after all threads have stopped.
+    `make_worker` is called once in each thread; what it returns is called with items one after the other. What must not
+    be shared between threads, like work arrays, is made in it. With one thread an item is worked on when its result is
+    asked for, and not before; with more, all have been. Whatever a worker raises is raised after all threads have
+    stopped.
 
     Examples
     --------
@@ -52,13 +40,7 @@ def in_order(make_worker: Callable[[], Callable[[Item], Result]], items: Sequenc
 
 
 class OneEach(Generic[Result]):
-    """An object for each thread, made when the thread first asks for it.
-
-    Parameters
-    ----------
-    make : callable
-        Makes one.
-    """
+    """An object for each thread, made when the thread first asks for it."""
 
     def __init__(self, make: Callable[[], Result]) -> None:
         self._make, self._local = make, local()

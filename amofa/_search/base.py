@@ -10,17 +10,10 @@ from amofa._search.state import State
 
 
 class Search:
-    """A search whose phases are methods: the phase of its state names the next one.
+    """A search whose phases are methods: the phase of its state, which each step changes, names the next one.
 
-    Parameters
-    ----------
-    state : State
-        Changed by each step.
-    samples : Samples
-        In the coordinates of the search.
-    constraints : Constraints
-    monitor : Monitor
-        Receives every model that was tried on all rows, including rejected ones.
+    The samples are in the coordinates of the search, and the monitor receives every model that was tried on all rows,
+    including rejected ones.
     """
 
     def __init__(self, state: State, samples: Samples, constraints: Constraints, monitor: Monitor) -> None:

@@ -35,11 +35,7 @@ Conclude = Callable[[Outcome, Sequence[Step]], MixtureOfFactorAnalyzers]
 class Checkpoint:
     """The file of a fit: its best model as `amofa.load` reads it, and the state of its search.
 
-    Parameters
-    ----------
-    path : str
-    settings : mapping of str
-        Everything that the result of the fit depends on, by names of arguments of `fit`; see `settings_of`.
+    `settings` is everything that the result of the fit depends on, by names of arguments of `fit`; see `settings_of`.
     """
 
     def __init__(self, path: str, settings: Mapping[str, str]) -> None:
@@ -53,12 +49,8 @@ class Checkpoint:
     def open(self) -> State:
         """Return the state that an earlier fit has left, or a new one, which is written to the file.
 
-        Raises
-        ------
-        OSError
-            If the file cannot be read or written.
-        ValueError
-            If it is not a checkpoint, or that of another fit.
+        Raises OSError if the file cannot be read or written, and ValueError if it is not a checkpoint, or that of
+        another fit.
         """
         if os.path.exists(self._path) and not os.path.isfile(self._path):
             raise OSError(errno.EINVAL, "not a regular file", self._path)
@@ -91,11 +83,7 @@ class Checkpoint:
     def save(self, state: State, conclude: Conclude) -> None:
         """Write the state after a step and the best model; warn if that fails, as on a full disk.
 
-        Parameters
-        ----------
-        state : State
-        conclude : callable
-            Makes the model from an outcome and the history.
+        `conclude` makes the model from an outcome and the history.
         """
         self._keep(state)
         self.save_best(state, conclude)
@@ -140,13 +128,7 @@ def settings_of(
 ) -> dict[str, str]:
     """Return everything that the result of a fit depends on, by names of arguments of `fit`, and the version.
 
-    Parameters
-    ----------
-    table : (n, d) ndarray
-    weights : (n,) float64, optional
-    options : FitOptions
-        Checked.
-    init : MixtureOfFactorAnalyzers or LabelledRows, optional
+    The options are checked.
     """
     chunks = (x for x, _ in Samples(table).chunks())
     settings = {"amofa's version": __version__, "X": _digest(repr(table.shape).encode(), *chunks)}

@@ -18,19 +18,10 @@ LEAST_SHARE_OF_A_ROW = 0.5
 
 @dataclass(frozen=True)
 class Constraints:
-    """Given numbers and upper bounds; None means free.
+    """Given numbers and upper bounds; None means free."""
 
-    Attributes
-    ----------
-    n_components : int, optional
-        Reached and kept.
-    n_factors : int or tuple of int, optional
-        Kept: one number for every component, or one for each.
-    max_components, max_factors : int, optional
-    """
-
-    n_components: int | None = None
-    n_factors: int | tuple[int, ...] | None = None
+    n_components: int | None = None  # reached and kept
+    n_factors: int | tuple[int, ...] | None = None  # kept: for every component, or one for each
     max_components: int | None = None
     max_factors: int | None = None
 

@@ -41,9 +41,8 @@ class DefaultSearch(Search):
 
     Parameters
     ----------
-    state : State
-        Changed by each step.
-    samples : Samples
+    state, samples, constraints, monitor
+        As in `Search`.
     problems : mapping of Problem
         One for each kind of noise.
     given : callable
@@ -54,9 +53,6 @@ class DefaultSearch(Search):
     shares : bool
         Whether the search continues from a model with separate noise to one with shared noise, if that does not cost
         more at once.
-    constraints : Constraints
-    monitor : Monitor
-        Receives every model that was tried on all rows, including rejected ones.
     """
 
     def __init__(

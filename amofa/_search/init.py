@@ -32,20 +32,11 @@ _EXTRA_ROWS = 1.0
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows of a table with labels.
-
-    Attributes
-    ----------
-    table : (n, d) ndarray
-    weights : (n,) float64, or None
-        Weights of the rows; None means 1.
-    labels : (n,) intp
-        Numbers from 0 without gaps; -1 for rows without a label or without weight.
-    """
+    """Rows of a table with labels."""
 
     table: NDArray[Any]
-    weights: FloatArray | None
-    labels: NDArray[np.intp]
+    weights: FloatArray | None  # None means 1
+    labels: NDArray[np.intp]  # from 0 without gaps; -1 without a label or without weight
 
     def groups(self, coordinates: Coordinates) -> Iterator[Samples]:
         """Yield the rows of each label, in the coordinates of a search."""
@@ -58,27 +49,10 @@ class LabelledRows:
 def check_init(
     init: Any, table: NDArray[Any], names: tuple[str, ...] | None, weights: FloatArray | None
 ) -> MixtureOfFactorAnalyzers | LabelledRows | None:
-    """Check the given start of a search.
+    """Check the given start of a search of a table (n, d), whose columns may have names, and rows weights.
 
-    Parameters
-    ----------
-    init : MixtureOfFactorAnalyzers, (n,) array-like of int, or None
-    table : (n, d) ndarray
-    names : tuple of d str, or None
-        Names of its columns.
-    weights : (n,) float64, or None
-        Weights of its rows.
-
-    Returns
-    -------
-    MixtureOfFactorAnalyzers, LabelledRows or None
-
-    Raises
-    ------
-    TypeError
-        If it is neither a mixture nor whole numbers.
-    ValueError
-        If a mixture has other columns, or if labels do not match the rows, are below -1, or are all -1.
+    Raises TypeError if it is neither a mixture nor whole numbers, and ValueError if a mixture has other columns, or if
+    labels do not match the rows, are below -1, or are all -1.
     """
     if init is None:
         return None
@@ -116,23 +90,8 @@ def parameters_of_model(
 ) -> Parameters:
     """Express a model in the coordinates of a search, without components of weight 0.
 
-    Parameters
-    ----------
-    model : MixtureOfFactorAnalyzers
-    coordinates : Coordinates
-    floor : (c,) float64
-        Smallest uniquenesses in the coordinates.
-    most_factors : int, optional
-        If a component has more factors, its smallest ones become noise.
-
-    Returns
-    -------
-    Parameters
-
-    Raises
-    ------
-    ValueError
-        If the scale of the model is entirely different.
+    The smallest uniquenesses, floor (c,), are in these coordinates. If a component has more than `most_factors`, its
+    smallest factors become noise. Raises ValueError if the scale of the model is entirely different.
     """
     most = model.n_features if most_factors is None else most_factors
     with np.errstate(over="ignore"):
@@ -160,15 +119,7 @@ def _with_most_factors(component: Component, most: int) -> Component:
 
 
 def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bool) -> Parameters:
-    """Fit a component to each group with the prior, and choose its number of factors.
-
-    Parameters
-    ----------
-    groups : iterable of Samples
-    problem : Problem
-    wide : bool
-        Whether to avoid (d, d) arrays.
-    """
+    """Fit a component to each group with the prior, and choose its number of factors; `wide` avoids (d, d) arrays."""
     d = len(problem.prior.floor)
     solver = None if wide else Solver(d)
     noise = np.full(d, max(1.0, float(problem.prior.floor.max())))

@@ -38,15 +38,8 @@ _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
 class LocalSplitter:
     """Splits components of a mixture on their own rows.
 
-    Parameters
-    ----------
-    sample : Samples
-        The rows that are used to find splits.
-    problem : Problem
-    solvers : OneEach
-        A `Solver` for each thread; None for wide tables.
-    worth_a_trial : float
-        A local fit that costs up to this many nats more than the undivided component is tried on all rows.
+    Splits are found in the rows of `sample`. `solvers` has a `Solver` for each thread, or is None for wide tables. A
+    local fit that costs up to `worth_a_trial` nats more than the undivided component is tried on all rows.
     """
 
     def __init__(
@@ -56,15 +49,9 @@ class LocalSplitter:
         self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
 
     def best_splits(self, parameters: Parameters, counts: FloatArray, known: Sequence[LocalSplit]) -> list[LocalSplit]:
-        """Return the best local split of each component.
+        """Return the best local split of each component; known ones are kept for components that have not changed.
 
-        Parameters
-        ----------
-        parameters : Parameters
-        counts : (K,) float64
-            Soft counts: the largest components come first, so that threads do not wait for them at the end.
-        known : sequence of LocalSplit
-            Known splits, which are kept for components that have not changed.
+        Components with the largest soft counts (K,) come first, so that threads do not wait for them at the end.
         """
         components = parameters.components()
         found = [next((split for split in known if _same(split.component, c)), None) for c in components]

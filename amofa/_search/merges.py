@@ -16,21 +16,12 @@ from amofa._typing import FloatArray
 
 @dataclass(frozen=True)
 class MergedPair:
-    """A pair of components merged into one.
-
-    Attributes
-    ----------
-    first, second : int
-    merged : Component
-        At its maximum for the rows of both.
-    excess : float
-        Increase of the cost in nats with the present responsibilities; EM can only reduce it.
-    """
+    """A pair of components merged into one."""
 
     first: int
     second: int
-    merged: Component
-    excess: float
+    merged: Component  # at its maximum for the rows of both
+    excess: float  # increase of the cost in nats with the present responsibilities; EM can only reduce it
 
 
 def merge_candidates(
@@ -38,13 +29,7 @@ def merge_candidates(
 ) -> list[MergedPair]:
     """Pair each component with the one that it shares most rows with; return pairs by increasing excess.
 
-    Parameters
-    ----------
-    samples : Samples
-    parameters : Parameters
-    moments : RowMoments
-        Moments of all rows under these parameters.
-    problem : Problem
+    The moments are those of all rows under these parameters.
     """
     responsibilities = samples.responsibilities(parameters)
     # A power of 2 does not change which is largest; without it, squares of large row weights would overflow.

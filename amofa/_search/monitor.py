@@ -110,13 +110,7 @@ class Monitor:
     # -- what a search tells --
 
     def see(self, action: str, component: int, outcome: Outcome, *, accepted: bool, n_iter: int | None = None) -> None:
-        """Put a model into the history, and keep it if it is the best.
-
-        Raises
-        ------
-        SearchStopped
-            If the callback says so.
-        """
+        """Put a model into the history, and keep it if it is the best; SearchStopped if the callback says so."""
         counted = outcome if n_iter is None else replace(outcome, n_iter=n_iter)
         step = make_step(self.samples, action, component, counted, accepted=accepted)
         # The model first, since an interrupt may come at any moment and needs it.

@@ -49,18 +49,9 @@ def _option(
 ) -> dict[str, Any]:
     """Describe an option.
 
-    Parameters
-    ----------
-    help : str
-        A line for the command line.
-    kind : callable, optional
-        Makes a value, or one of several, from text; None if the command line does not have the option.
-    metavar : str
-        Name of the value in the help.
-    many : bool
-        Whether several values may be given, with commas.
-    decides : bool
-        Whether the model depends on it.
+    `help` is a line for the command line, and `metavar` names the value there. `kind` makes a value, or one of several
+    with commas if `many`, from text; None if the command line does not have the option. `decides` says whether the
+    model depends on it.
     """
     return {"help": help, "kind": kind, "metavar": metavar, "many": many, "decides": decides}
 
@@ -132,10 +123,7 @@ class FitOptions:
     def checked(self, n_features: int) -> FitOptions:
         """Check all options except `init` for a table of `n_features` columns, and fill in defaults of the search.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If one cannot be used; the message names it and says what to do.
+        Raises TypeError or ValueError if one cannot be used; the message names it and says what to do.
         """
         return replace(
             self,

@@ -53,20 +53,7 @@ class Proposal:
 
 
 class PaperSearch(Search):
-    """The algorithm of Kaya & Salah.
-
-    Parameters
-    ----------
-    state : State
-        Changed by each step.
-    samples : Samples
-    settings : Settings
-    start : Parameters, optional
-        The mixture to start from instead of one component.
-    constraints : Constraints
-    monitor : Monitor
-        Receives every model that was tried, including rejected ones.
-    """
+    """The algorithm of Kaya & Salah, from one component or from the mixture `start`."""
 
     def __init__(
         self,

@@ -76,23 +76,10 @@ def first_mixture(samples: Samples, n_factors: int, floor: FloatArray) -> Parame
 def split_component(
     local: Samples, parameters: Parameters, k: int, covariance: Shape, settings: Settings
 ) -> Outcome | None:
-    """Replace component k by two components of a local fit.
+    """Replace component k, with second moments `covariance` and rows `local` assigned to it, by two of a local fit.
 
-    Parameters
-    ----------
-    local : Samples
-        The rows assigned to component k.
-    parameters : Parameters
-    k : int
-    covariance : (d, d) float64, or Panel
-        Second moments of component k.
-    settings : Settings
-
-    Returns
-    -------
-    Outcome or None
-        The mixture with the children (the heavier one in the place of the parent, the other at the end), before EM on
-        all rows; its costs and iterations are those of the local fit. None if no local fit keeps two components.
+    Returns the mixture with the children (the heavier one in the place of the parent, the other at the end), before EM
+    on all rows; its costs and iterations are those of the local fit. None if no local fit keeps two components.
     """
     short = replace(settings, max_iter=min(settings.max_iter, _LOCAL_ITERATIONS))
     fits = [standard_em(local, start, short) for start in _split_starts(local, parameters.component(k), covariance)]

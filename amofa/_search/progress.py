@@ -44,27 +44,10 @@ def _line(wanted: bool, first: str) -> Iterator[Callable[[str], None] | None]:
 
 @contextmanager
 def progress_line(wanted: bool) -> Iterator[Show | None]:
-    """Keep a line on standard error up to date during a search.
+    """Keep a line on standard error up to date during a search; yield what to call with each step.
 
-    Parameters
-    ----------
-    wanted : bool
-
-    Yields
-    ------
-    callable or None
-        To call with each step of the search. None if no line is wanted, or standard error is not a terminal.
-
-    Raises
-    ------
-    ImportError
-        If a line is wanted and rich is not installed.
-
-    Examples
-    --------
-    >>> with progress_line(False) as show:
-    ...     show is None
-    True
+    None if no line is wanted, or standard error is not a terminal. ImportError if one is wanted and rich is not
+    installed.
     """
     with _line(wanted, "fitting the first model") as change:
         search = _Search()
@@ -73,27 +56,9 @@ def progress_line(wanted: bool) -> Iterator[Show | None]:
 
 @contextmanager
 def progress_of_fits(wanted: bool) -> Iterator[Map]:
-    """Keep a line on standard error up to date during several fits.
+    """Keep a line on standard error up to date during several fits; yield what to use as `map`.
 
-    Parameters
-    ----------
-    wanted : bool
-
-    Yields
-    ------
-    callable
-        To use as `map`.
-
-    Raises
-    ------
-    ImportError
-        If a line is wanted and rich is not installed.
-
-    Examples
-    --------
-    >>> with progress_of_fits(False) as apply:
-    ...     list(apply(abs, [-1, 2]))
-    [1, 2]
+    ImportError if a line is wanted and rich is not installed.
     """
     with _line(wanted, "fitting the first model") as change:
 

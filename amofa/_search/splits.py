@@ -43,27 +43,13 @@ class Masks(NamedTuple):
 def split_masks(
     x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread, check: Callable[[], None] = go_on
 ) -> Masks:
-    """Return ways to divide the rows of a component in two.
+    """Return ways to divide the rows x (d, n) of a component in two, as masks (n,) of bool.
 
-    Parameters
-    ----------
-    x : (d, n) float64
-        Rows of one component, features first.
-    weights : (n,) float64
-        Their weights.
-    mean : (d,) float64
-    spread : Spread
-        Second moments of the rows about the mean.
-    check : callable
-        Raises an exception if the search must stop.
-
-    Returns
-    -------
-    Masks
-        Masks (n,) of bool: the best cuts across an axis for two Gaussians of the same variance (the two best axes) and
-        of different ones (the best axis); the best cut of a column; planes through the mean across the leading axes and
-        the last one, since strips that are longer than they are apart differ in that only; and the inner and outer half
-        of the rows, for groups with the same centre.
+    These are the best cuts across an axis for two Gaussians of the same variance (the two best axes) and of different
+    ones (the best axis); the best cut of a column; planes through the mean across the leading axes and the last one,
+    since strips that are longer than they are apart differ in that only; and the inner and outer half of the rows, for
+    groups with the same centre. `spread` has the second moments about the mean, and `check` raises an exception if the
+    search must stop.
     """
     values, vectors = spread.axes()
     used = np.flatnonzero(values > _LEAST_AXIS * values[:1])

@@ -22,72 +22,32 @@ END = "end"
 
 @dataclass(frozen=True)
 class LocalSplit:
-    """A component's best local split.
-
-    Attributes
-    ----------
-    component : Component
-    gain : float
-        Decrease of the cost in nats; a lower bound of that by EM on all rows.
-    children : pair of Component, optional
-        None if no local fit holds.
-    """
+    """A component's best local split."""
 
     component: Component
-    gain: float
-    children: tuple[Component, Component] | None
+    gain: float  # decrease of the cost in nats; a lower bound of that by EM on all rows
+    children: tuple[Component, Component] | None  # None if no local fit holds
 
 
 @dataclass
 class State:
-    """A search between two steps.
+    """A search between two steps."""
 
-    Attributes
-    ----------
-    phase : str
-        The next step: the name of a method of the search, or "end" after the last one.
-    current : Outcome, optional
-        The present mixture; None before the first.
-    best : Outcome, optional
-        The cheapest mixture so far of those that meet the constraints.
-    history : list of Step
-    pending : Parameters, optional
-        The mixture from which EM runs next.
-    action : str
-        How `pending` was made.
-    component : int
-        The component that was changed for it; -1 if none.
-    noise : Noise
-        How uniquenesses are tied at present.
-    family : int
-        The number of the kind of noise that is searched from its own start.
-    given : Outcome, optional
-        The given start, as it is.
-    splits : list of LocalSplit
-        Splits of the components, as they were when these were found.
-    trial : int
-        The number of splits or merges of the present mixture that have been tried.
-    unshared, shared : Outcome, optional
-        The model with separate noise, while one with shared noise is grown from it; and the latter.
-    result : Outcome, optional
-        The best model of the kinds of noise whose search has ended.
-    """
-
-    phase: str = "start"
-    current: Outcome | None = None
-    best: Outcome | None = None
+    phase: str = "start"  # the next step: a method of the search, or "end" after the last
+    current: Outcome | None = None  # the present mixture; None before the first
+    best: Outcome | None = None  # the cheapest so far of those that meet the constraints
     history: list[Step] = field(default_factory=list)
-    pending: Parameters | None = None
-    action: str = "start"
-    component: int = -1
-    noise: Noise = Noise.COMPONENT
-    family: int = 0
-    given: Outcome | None = None
-    splits: list[LocalSplit] = field(default_factory=list)
-    trial: int = 0
-    unshared: Outcome | None = None
-    shared: Outcome | None = None
-    result: Outcome | None = None
+    pending: Parameters | None = None  # the mixture from which EM runs next
+    action: str = "start"  # how `pending` was made
+    component: int = -1  # the one that was changed for it; -1 if none
+    noise: Noise = Noise.COMPONENT  # how uniquenesses are tied at present
+    family: int = 0  # number of the kind of noise that is searched from its own start
+    given: Outcome | None = None  # the given start, as it is
+    splits: list[LocalSplit] = field(default_factory=list)  # of the components, as they were when these were found
+    trial: int = 0  # number of splits or merges of the present mixture that were tried
+    unshared: Outcome | None = None  # the model with separate noise, while shared noise is tried
+    shared: Outcome | None = None  # the model with shared noise that is grown from it
+    result: Outcome | None = None  # the best of the kinds of noise whose search has ended
 
 
 # ---- as text and numbers ---------------------------------------------------------------------------------------------
@@ -108,10 +68,7 @@ def to_text(state: State, settings: Mapping[str, str]) -> tuple[str, FloatArray]
 def from_text(text: str, values: FloatArray) -> tuple[State, dict[str, str]]:
     """Return the arguments of `to_text`, equal to the last bit.
 
-    Raises
-    ------
-    Exception
-        Of nearly any kind, if the text was not made by `to_text`.
+    Raises an exception of nearly any kind if the text was not made by `to_text`.
     """
     whole = json.loads(text)
     state = _decoded(whole["state"], np.array(values, dtype=np.float64))

@@ -35,29 +35,14 @@ _PRIOR_SCALES = 1e-100, 1e100
 
 @dataclass(frozen=True)
 class Task:
-    """The rows and options of a fit, and the way back to the caller's columns and units.
-
-    Attributes
-    ----------
-    rows : Standardized
-    options : FitOptions
-        Checked.
-    floor : (d,) float64
-        Smallest uniquenesses, in the caller's units.
-    prior : Prior
-        In the coordinates of the search.
-    names : tuple of d str, or None
-        Names of the caller's columns.
-    init : MixtureOfFactorAnalyzers, LabelledRows or None
-        The given start, in the caller's columns and units.
-    """
+    """The rows and options of a fit, and the way back to the caller's columns and units."""
 
     rows: Standardized
-    options: FitOptions
-    floor: FloatArray
-    prior: Prior
-    names: tuple[str, ...] | None
-    init: MixtureOfFactorAnalyzers | LabelledRows | None
+    options: FitOptions  # checked
+    floor: FloatArray  # smallest uniquenesses, (d,), in the caller's units
+    prior: Prior  # in the coordinates of the search
+    names: tuple[str, ...] | None  # of the caller's columns
+    init: MixtureOfFactorAnalyzers | LabelledRows | None  # in the caller's columns and units
 
     @classmethod
     def of(
