@@ -30,21 +30,11 @@ COVARIANCES = (
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A fit to rows whose clusters are known.
-
-    Attributes
-    ----------
-    seed : int
-    labels : (n,) intp
-        The cluster that each row was drawn from.
-    found : (n,) intp
-        The component that `model` assigns it to.
-    model : MixtureOfFactorAnalyzers
-    """
+    """A fit to rows whose clusters are known."""
 
     seed: int
-    labels: NDArray[np.intp]
-    found: NDArray[np.intp]
+    labels: NDArray[np.intp]  # the cluster that each row was drawn from, (n,)
+    found: NDArray[np.intp]  # the component that `model` assigns it to, (n,)
     model: MixtureOfFactorAnalyzers
 
     @property

@@ -41,51 +41,24 @@ _NOISE_SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
 
 @dataclass(frozen=True)
 class BirthSettings:
-    """BirthSettings of the search.
+    """Settings of the search."""
 
-    Attributes
-    ----------
-    floor : (d,) float64
-        Smallest uniqueness of each column.
-    max_factors : int
-    max_components : int or None
-    n_tries : int
-        The search ends after this many passes over all components without a birth.
-    tol : float
-        Sweeps end when the bound rises by less than this, and a birth must raise it by more; nats per value.
-    max_iter : int
-        Maximum number of sweeps of one trial.
-    shares_noise : bool
-        Whether all components have the same uniquenesses.
-    """
-
-    floor: FloatArray
+    floor: FloatArray  # smallest uniqueness of each column, (d,)
     max_factors: int
     max_components: int | None
-    n_tries: int
-    tol: float
-    max_iter: int
-    shares_noise: bool
+    n_tries: int  # passes over all components without a birth that end the search
+    tol: float  # sweeps end below this rise of the bound, a birth must exceed it; nats per value
+    max_iter: int  # most sweeps of one trial
+    shares_noise: bool  # whether all components have the same uniquenesses
 
 
 @dataclass(frozen=True)
 class VariationalFit:
-    """A posterior with the results of its last E-step.
-
-    Attributes
-    ----------
-    posterior : Posterior
-    moments : Moments
-        Of the rows under its responsibilities.
-    bound : float
-        Nats, of the rows in the search's coordinates.
-    n_iter : int
-    converged : bool
-    """
+    """A posterior with the results of its last E-step."""
 
     posterior: Posterior
-    moments: Moments
-    bound: float
+    moments: Moments  # of the rows under its responsibilities
+    bound: float  # nats, of the rows in the search's coordinates
     n_iter: int
     converged: bool
 
@@ -231,16 +204,7 @@ class Trial:
 
 
 class BirthSearch:
-    """Make births as long as they raise the bound.
-
-    Parameters
-    ----------
-    samples : Samples
-        In standardised columns.
-    settings : BirthSettings
-    rng : numpy.random.Generator or numpy.random.RandomState
-        Draws the directions of births.
-    """
+    """Make births, in directions drawn from `rng`, as long as they raise the bound; columns are standardised."""
 
     def __init__(
         self, samples: Samples, settings: BirthSettings, rng: np.random.Generator | np.random.RandomState

@@ -24,21 +24,9 @@ _SMALLEST, _LARGEST = 1e-200, 1e200
 class ComponentwiseEM:
     """A mixture of Gaussians with the densities of all rows under each component.
 
-    Parameters
-    ----------
-    samples : Samples
-        At least one column, in coordinates in which columns have variances of about 1.
-    means : (K, d) float64
-        The start, with equal weights.
-    covariance : {"full", "diag", "spherical"}
-    ridge : float
-        Added to each variance.
-
-    Attributes
-    ----------
-    weights, means : (K,), (K, d) float64
-    covariances : (K, d, d) or (K, d) float64
-        Matrices, or variances if `covariance` is not "full".
+    The start is `means` (K, d) with equal weights. The rows have at least one column, in coordinates in which columns
+    have variances of about 1; `ridge` is added to each variance. `covariances` are matrices (K, d, d), or variances (K,
+    d) if `covariance` is not "full" but "diag" or "spherical".
     """
 
     def __init__(self, samples: Samples, means: FloatArray, covariance: str, ridge: float) -> None:

@@ -13,18 +13,7 @@ COVARIANCES = ("full", "diag", "spherical")
 
 
 def covariance_parameters(n_features: int, covariance: str) -> int:
-    """Return the number of free entries of a covariance matrix.
-
-    Parameters
-    ----------
-    n_features : int
-    covariance : {"full", "diag", "spherical"}
-
-    Examples
-    --------
-    >>> [covariance_parameters(4, covariance) for covariance in COVARIANCES]
-    [10, 4, 1]
-    """
+    """Return the number of free entries of a covariance matrix that is one of `COVARIANCES`."""
     return {"full": n_features * (n_features + 1) // 2, "diag": n_features, "spherical": 1}[covariance]
 
 
@@ -34,30 +23,12 @@ def mixture_parameters(n_features: int, n_components: int, covariance: str) -> i
 
 
 def full_component(weight: float, mean: FloatArray, covariance: FloatArray) -> Component:
-    """Return a Gaussian with a full covariance as a factor analyser with d - 1 factors.
+    """Return a Gaussian with a full covariance, (d, d), as a factor analyser with d - 1 factors.
 
-    With S the standard deviations and S^-1 Sigma S^-1 = U D U', l its smallest eigenvalue,
-    Sigma = S (l I + U (D - l) U') S: uniquenesses l S^2, loadings (D - l)^1/2 U' S. Correlations are used because
-    their eigenvalues have the smallest spread, whatever the units of the columns.
-
-    Parameters
-    ----------
-    weight : float
-    mean : (d,) float64
-    covariance : (d, d) float64
-        Positive definite.
-
-    Raises
-    ------
-    FloatingPointError
-        If the covariance is numerically singular.
-
-    Examples
-    --------
-    >>> component = full_component(1.0, np.zeros(2), np.array([[4.0, 1.0], [1.0, 1.0]]))
-    >>> (component.loadings.T @ component.loadings + np.diag(component.uniquenesses)).round(12)
-    array([[4., 1.],
-           [1., 1.]])
+    With S the standard deviations and S^-1 Sigma S^-1 = U D U', l its smallest eigenvalue, Sigma = S (l I + U (D - l)
+    U') S: uniquenesses l S^2, loadings (D - l)^1/2 U' S. Correlations are used because their eigenvalues have the
+    smallest spread, whatever the units of the columns. Raises FloatingPointError if the covariance is numerically
+    singular.
     """
     deviations = np.sqrt(np.diagonal(covariance))
     values, vectors = np.linalg.eigh(covariance / deviations / deviations[:, None])
@@ -71,10 +42,7 @@ def full_component(weight: float, mean: FloatArray, covariance: FloatArray) -> C
 def diagonal_component(weight: float, mean: FloatArray, variances: FloatArray) -> Component:
     """Return a Gaussian with independent columns as a factor analyser without factors.
 
-    Raises
-    ------
-    FloatingPointError
-        If a variance is not positive.
+    Raises FloatingPointError if a variance is not positive.
     """
     if not (variances > 0.0).all():
         raise FloatingPointError("a variance is 0")
@@ -84,15 +52,9 @@ def diagonal_component(weight: float, mean: FloatArray, variances: FloatArray) -
 def gaussian_components(
     weights: Sequence[float], means: FloatArray, covariances: FloatArray, covariance: str
 ) -> list[Component]:
-    """Return Gaussians as factor analysers.
+    """Return Gaussians with means (K, d) as factor analysers.
 
-    Parameters
-    ----------
-    weights : (K,) sequence of float
-    means : (K, d) float64
-    covariances : (K, d, d) or (K, d) float64
-        Matrices if `covariance` is "full", variances otherwise.
-    covariance : {"full", "diag", "spherical"}
+    Covariances are matrices (K, d, d) if `covariance` is "full", and variances (K, d) otherwise.
     """
     make = full_component if covariance == "full" else diagonal_component
     return [make(w, mean, matrix) for w, mean, matrix in zip(weights, means, covariances, strict=True)]

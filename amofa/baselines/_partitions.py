@@ -13,18 +13,9 @@ Generator = np.random.Generator | np.random.RandomState
 
 
 def draw_seeds(samples: Samples, number: int, rng: Generator) -> FloatArray:
-    """Draw distinct rows, each in proportion to its squared distance from the nearest one drawn before.
+    """Draw distinct rows, (K, d), each in proportion to its squared distance from the nearest one drawn before.
 
-    Parameters
-    ----------
-    samples : Samples
-    number : int
-    rng : Generator or RandomState
-
-    Returns
-    -------
-    (K, d) float64
-        Fewer than `number` if there are not enough distinct rows.
+    There are fewer than `number` if there are not enough distinct rows.
     """
     weights = np.ones(samples.n_rows) if samples.weights is None else samples.weights
     seeds = [_row(samples, _draw(weights, rng))]
@@ -60,20 +51,9 @@ def nearest_centers(samples: Samples, centers: FloatArray) -> NDArray[np.intp]:
 def partition_moments(
     samples: Samples, labels: NDArray[np.intp], centers: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the weights, means and variances of the parts.
+    """Return the counts (K,), means and variances, (K, d) each, of the parts given by labels.
 
-    Parameters
-    ----------
-    samples : Samples
-    labels : (n,) intp
-    centers : (K, d) float64
-        Moments are taken about these; the mean of an empty part is its center.
-
-    Returns
-    -------
-    counts : (K,) float64
-    means, variances : (K, d) float64
-        Variances of a part without rows are 0.
+    Moments are taken about the centers (K, d). A part without rows has its center as its mean, and variances of 0.
     """
     (K, d), start = centers.shape, 0
     counts, first, second = np.zeros(K), np.zeros((K, d)), np.zeros((K, d))

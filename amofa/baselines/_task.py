@@ -22,17 +22,10 @@ from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence
 
 @dataclass(frozen=True)
 class BaselineTask:
-    """A table for a baseline.
-
-    Attributes
-    ----------
-    rows : Standardized
-    floor : (d,) float64
-        Smallest uniqueness of each column, in its own units.
-    """
+    """A table for a baseline."""
 
     rows: Standardized
-    floor: FloatArray
+    floor: FloatArray  # smallest uniqueness of each column, (d,), in its own units
 
     @classmethod
     def of(
@@ -44,18 +37,10 @@ class BaselineTask:
         one_scale: bool = False,
         one_floor: bool = False,
     ) -> Self:
-        """Standardize a table that is checked, and warn of constant columns.
+        """Standardize a table that is checked by `check_rows` and `check_noise_floor`, and warn of constant columns.
 
-        Parameters
-        ----------
-        table, weights
-            As `check_rows` returns them.
-        noise_floor : float or (d,) float64
-            As `check_noise_floor` returns it.
-        one_scale : bool
-            Whether all columns have the same unit.
-        one_floor : bool
-            Whether the largest of the smallest uniquenesses is that of all columns.
+        With `one_scale` all columns have the same unit; with `one_floor` the largest of the smallest uniquenesses is
+        that of all columns.
         """
         rows = Standardized.of(table, weights, one_scale=one_scale)
         warn_of_constant_columns(rows.coordinates.constant)
@@ -84,25 +69,11 @@ class BaselineTask:
         floor: FloatArray | None = None,
         penalty: Penalty | None = None,
     ) -> MixtureOfFactorAnalyzers:
-        """Return the model of an outcome, and warn if EM did not converge.
+        """Return the model of an outcome in standardized columns, and warn if EM did not converge.
 
-        Parameters
-        ----------
-        found : Outcome
-            In standardized columns.
-        history : sequence of Step
-        criterion : str
-            Name of what was minimised.
-        n_parameters : int
-            Number of free parameters.
-        iterations : str, optional
-            The most iterations that there could have been, in terms of the arguments; no warning by default.
-        in_order : bool
-            Whether the components stay in their order.
-        floor : (d,) float64, optional
-            Smallest uniquenesses for the report; those of the task by default.
-        penalty : Penalty, optional
-            See `make_report`.
+        `iterations` tells how many there could have been at most, in terms of the arguments; there is no warning
+        without it. `in_order` keeps the components in their order. The floor for the report is by default that of the
+        task; for the other arguments see `make_report`.
         """
         parameters = self.rows.coordinates.restore(found.parameters, self.floor)
         parameters = with_canonical_factors(parameters if in_order else in_canonical_order(parameters))

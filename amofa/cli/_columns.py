@@ -34,25 +34,14 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """The columns that are asked for.
+    """The columns that are asked for; by default all without another use.
 
-    Attributes
-    ----------
-    table : str
-        What error messages call the table.
-    columns : sequence of str, optional
-        Names, numbers from 0, or ranges of numbers such as "0-3"; by default all without another use.
-    weights, labels : str, optional
-        Columns of row weights and of labels.
-    names : sequence of str, optional
-        Names of the columns to use where `columns` is None and the table has names.
-    may_lack_labels : bool
-        Whether the column of labels may be absent: no column of that name, or in a table without names, `n_features`
-        columns in all.
-    n_features : int, optional
+    Columns are given by names, numbers from 0, or ranges of numbers such as "0-3", or by `names`, where `columns` is
+    None and the table has names. With `may_lack_labels` the column of labels may be absent: no column of that name, or
+    in a table without names, `n_features` columns in all.
     """
 
-    table: str
+    table: str  # what error messages call the table
     columns: Sequence[str] | None = None
     weights: str | None = None
     labels: str | None = None
@@ -61,13 +50,7 @@ class Selection:
     n_features: int | None = None
 
     def positions(self, names: Sequence[str] | None, width: int) -> Positions:
-        """Return the positions among `width` columns with these names.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, or one is selected twice, or none.
-        """
+        """Return the positions among `width` columns; ValueError if one is missing or selected twice, or none is."""
         weights = self._find_one("weights", self.weights, names, width)
         lacks_labels = self.may_lack_labels and (
             width == self.n_features if names is None else self.labels not in names

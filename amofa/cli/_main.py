@@ -19,18 +19,10 @@ _READER_GONE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command with the arguments after the program's name, by default those of the process.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments after the program's name; by default those of the process.
-
-    Returns
-    -------
-    int
-        Exit status: 0 on success; 2 if any input cannot be used and 130 if the command was interrupted, each with one
-        line on standard error; 141 if the reader of standard output is gone.
+    Returns the exit status: 0 on success; 2 if any input cannot be used and 130 if the command was interrupted, each
+    with one line on standard error; 141 if the reader of standard output is gone.
     """
     if sys.stdout is None:
         # The parent process has closed it, and perhaps standard error, too.

@@ -22,23 +22,11 @@ _SHOWN_REASON, _SHOWN_NAMES = 200, 20
 
 @dataclass(frozen=True)
 class Table:
-    """Columns read from a file.
+    """Columns read from a file; weights, labels and names are None if not asked for, or if the file has none."""
 
-    Attributes
-    ----------
-    values : (n, d) ndarray
-        Finite real numbers; NaN where a cell is missing.
-    weights : (n,) ndarray or None
-        Row weights, if a column of them was asked for.
-    labels : (n,) ndarray or None
-        Labels, text or numbers, if a column of them was asked for.
-    names : tuple of d str, or None
-        Names of the columns, if the file has them.
-    """
-
-    values: NDArray[Any]
+    values: NDArray[Any]  # finite real numbers, (n, d); NaN where a cell is missing
     weights: NDArray[Any] | None
-    labels: NDArray[Any] | None
+    labels: NDArray[Any] | None  # text or numbers, (n,)
     names: tuple[str, ...] | None
 
 
@@ -58,7 +46,10 @@ def read_table(
     may_lack_labels: bool = False,
     may_be_missing: bool = False,
 ) -> Table:
-    r"""Read a table of numbers.
+    """Read a table of numbers.
+
+    Raises OSError if the file cannot be read, and ValueError if it does not hold such a table. The message names the
+    file and, for text, the line and the column.
 
     Parameters
     ----------
@@ -66,47 +57,15 @@ def read_table(
         A path, or "-" for standard input, which is read as text. The extension decides: .npy and .npz are numpy's
         (never unpickled; .npy is mapped into memory), all others are UTF-8 text. Leading lines that start with "#" are
         skipped. The next line is a header if any of its fields is neither a number nor a missing value.
-    columns : sequence of str, optional
-        Columns to read: names, numbers from 0, or ranges of numbers such as "0-3"; others may hold any text. By
-        default all but those of the weights and labels.
-    weights, labels : str, optional
-        The columns of row weights and of labels.
+    columns, weights, labels, names, n_features, may_lack_labels
+        See `Selection`; `n_features` is required, without weights and labels. Other columns may hold any text.
     delimiter : str, optional
         Field separator, one character; " " is any white space. By default a tab in .tsv and .tab files, otherwise a
         guess from the first line.
     key : str, optional
         Array of an .npz file. Not needed if only one has two dimensions.
-    names : sequence of str, optional
-        Columns to read from a file with a header, where `columns` is None.
-    n_features : int, optional
-        Required number of columns, without weights and labels.
-    may_lack_labels : bool
-        Whether the column of labels may be absent: no column of that name, or in a file without a header, `n_features`
-        columns in all.
     may_be_missing : bool
         Whether cells may be missing; they are NaN.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it does not hold such a table. The message names the file and, for text, the line and the column.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "iris.csv")
-    ...     _ = path.write_text("width,kind,length\n3.5,setosa,1.4\n3.2,virginica,5.1\n")
-    ...     table = read_table(str(path), columns=["length", "width"])
-    >>> table.values
-    array([[1.4, 3.5],
-           [5.1, 3.2]])
     """
     name = "standard input" if source == STANDARD_STREAM else source
     is_text = suffix(source) not in (".npy", ".npz")
@@ -195,24 +154,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, header: bool = True) -> None:
-    """Write columns to a file or an open text stream.
+    """Write columns (n,) to a file or an open text stream, under their names if `header` and in text.
 
-    Parameters
-    ----------
-    target : str or text stream
-        The extension of a path decides: .npy is numpy's, .tsv and .tab are text with tabs; all others, and streams,
-        are text with commas.
-    columns : mapping of names to (n,) ndarrays
-        An .npy file has no names; its array is (n, number of columns), or (n,) for a single column.
-    header : bool, default True
-        Whether the first line of text has the names of the columns.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    ValueError
-        If the extension of the path is .npz.
+    The extension of a path decides: .npy is numpy's, without names, (n, number of columns) or (n,) for a single column;
+    .tsv and .tab are text with tabs; all others, and streams, are text with commas. Raises OSError if the file cannot
+    be written, and ValueError if the extension is .npz.
 
     Examples
     --------

@@ -39,12 +39,8 @@ def suffix(path: str) -> str:
 def read_text(source: str, selection: Selection, delimiter: str | None, *, may_be_missing: bool) -> Columns:
     """Read the selected columns of a text file; missing cells are NaN.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If the file is not a table with such columns, or a cell is missing where `may_be_missing` is False.
+    Raises OSError if the file cannot be read, and ValueError if it is not a table with such columns, or a cell is
+    missing where `may_be_missing` is False.
     """
     try:
         with _open_text(source, selection.table) as stream:

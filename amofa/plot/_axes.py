@@ -47,13 +47,7 @@ def pyplot() -> Any:
 
 
 def use_files() -> None:
-    """Draw figures into files, not windows, even if there is a screen.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Draw figures into files, not windows, even if there is a screen; ImportError without matplotlib."""
     pyplot().switch_backend("agg")
 
 
@@ -121,13 +115,7 @@ def plain_text(text: str) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """Shorten a text from `plain_text` to a number of visible characters.
-
-    Examples
-    --------
-    >>> shortened(plain_text("petal length"), 8), shortened(plain_text("width"), 8)
-    ('petal l…', 'width')
-    """
+    """Shorten a text from `plain_text` to a number of visible characters."""
     shown = text.replace(r"\$", "$")
     return text if len(shown) <= length else plain_text(f"{shown[: length - 1]}…")
 
@@ -157,21 +145,11 @@ def dots(n: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows grouped by their labels.
+    """Rows grouped by their labels."""
 
-    Attributes
-    ----------
-    numbers : (n,) intp
-        The group of each row.
-    names : list of str
-        Of the groups: the sorted labels, followed by the name of rows without a label, if there are any.
-    colors : list of (red, green, blue)
-        Of the groups.
-    """
-
-    numbers: NDArray[np.intp]
-    names: list[str]
-    colors: list[Color]
+    numbers: NDArray[np.intp]  # the group of each row, (n,)
+    names: list[str]  # the sorted labels, and the name of rows without one, if any
+    colors: list[Color]  # of the groups
 
     @property
     def row_colors(self) -> list[Color]:
@@ -185,12 +163,7 @@ class Groups:
 
 
 def make_groups(labels: ArrayLike, n: int) -> Groups:
-    """Group rows by labels of any kind; None and NaN mean no label.
-
-    Raises
-    ------
-    ValueError
-        If there is not one label for each row.
+    """Group rows by labels of any kind, one for each (else ValueError); None and NaN mean no label.
 
     Examples
     --------

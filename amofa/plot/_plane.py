@@ -36,26 +36,13 @@ CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0,
 
 @dataclass(frozen=True)
 class View:
-    """Two directions of a mixture's space.
+    """Two directions of a mixture's space."""
 
-    Attributes
-    ----------
-    columns : (c,) intp
-        Columns that the directions depend on.
-    directions : (2, c) float64
-        Coordinates are ``X[:, columns] @ directions.T``.
-    labels : tuple of str
-        Of the two axes.
-    means : (K, 2) float64
-        Of the components, in these coordinates.
-    covariances : (K, 2, 2) float64
-    """
-
-    columns: NDArray[np.intp]
-    directions: FloatArray
-    labels: tuple[str, str]
-    means: FloatArray
-    covariances: FloatArray
+    columns: NDArray[np.intp]  # on which the directions depend, (c,)
+    directions: FloatArray  # (2, c): coordinates are X[:, columns] @ directions.T
+    labels: tuple[str, str]  # of the two axes
+    means: FloatArray  # of the components in these coordinates, (K, 2)
+    covariances: FloatArray  # likewise, (K, 2, 2)
 
     def points(self, rows: NDArray[Any]) -> FloatArray:
         """Return the coordinates (n, 2) of rows (n, d)."""
@@ -136,28 +123,18 @@ def _deviations(model: BaseMixture) -> FloatArray:
 
 
 def discriminating_directions(model: BaseMixture, scale: FloatArray) -> FloatArray:
-    """Find the two directions in which the components differ most, in means and in covariances.
+    """Find the two directions (2, d) in which the components differ most, in means and in covariances.
 
-    Parameters
-    ----------
-    model : MixtureOfFactorAnalyzers
-    scale : (d,) float64
-        Standard deviations of the columns.
+    They are for columns in units of their standard deviations, scale (d,). The mixture has variance 1 along each
+    direction, and no covariance between them; the means differ most along the first one. The largest coefficient of
+    each is positive.
 
-    Returns
-    -------
-    (2, d) float64
-        For columns in these units. The mixture has variance 1 along each direction, and no covariance between them; the
-        means differ most along the first one. The largest coefficient of each is positive.
-
-    Notes
-    -----
-    This is the plane with the largest gain, in nats, of one Gaussian for each component over one for all,
-    log det(V S V') - sum_k w_k log det(V S_k V'): heteroscedastic discriminant analysis [1]_. Ascent starts from the
-    best pair of the directions in which means or covariances differ most. No component counts as narrower than a tenth
-    of the whole. If there is nothing to gain, these are the leading principal axes. The cost is O(K d^2 + d^3) up to
-    1000 columns. With more columns, the directions are searched in the span of the means and loadings, divided by the
-    mean uniquenesses: that is where they lie if uniquenesses are shared.
+    This is the plane with the largest gain, in nats, of one Gaussian for each component over one for all, log det(V S
+    V') - sum_k w_k log det(V S_k V'): heteroscedastic discriminant analysis [1]_. Ascent starts from the best pair of
+    the directions in which means or covariances differ most. No component counts as narrower than a tenth of the whole.
+    If there is nothing to gain, these are the leading principal axes. The cost is O(K d^2 + d^3) up to 1000 columns.
+    With more columns, the directions are searched in the span of the means and loadings, divided by the mean
+    uniquenesses: that is where they lie if uniquenesses are shared.
 
     References
     ----------
