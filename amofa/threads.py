@@ -1,4 +1,4 @@
-"""Threads: how many there may be, work done side by side, and BLAS held to one thread meanwhile."""
+"""Threads: their number, work shared among them, and BLAS limited to one thread meanwhile."""
 
 from amofa._parallel.blas import single_blas_thread
 from amofa._parallel.cores import available_cores, default_threads, n_threads, use_threads

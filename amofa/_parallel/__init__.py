@@ -1,1 +1,1 @@
-"""How work is shared among threads: how many there may be, the pool, and BLAS held to one thread."""
+"""Threads: their number, the pool that shares work, and BLAS limited to one thread."""

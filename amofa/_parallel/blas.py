@@ -1,4 +1,4 @@
-"""BLAS held to one thread while threads of this package work."""
+"""Limit BLAS to one thread while threads of this package work."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 class _Holder:
-    """Someone who holds BLAS to one thread."""
+    """A holder of the limit of BLAS to one thread."""
 
 
 _lock = Lock()
-# Those who hold BLAS at the moment, in any thread, and how many threads each library had before the first of them. One
-# that Ctrl-C kept from letting go is forgotten with its last reference, so that the next one to let go makes up for it.
+# Present holders, in any thread, and the number of threads of each library before the first of them. A holder that
+# Ctrl-C kept from releasing BLAS disappears with its last reference, so that the next one to release it does so.
 _holders: WeakSet[_Holder] = WeakSet()
 _before: list[int] = []
-# Those on whose behalf the caller works, itself included.
+# Holders for which the caller works, including its own.
 _own_holders: ContextVar[tuple[ref[_Holder], ...]] = ContextVar("amofa_own_holders", default=())
 
 
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
-    """Hold every BLAS of the process to one thread within a ``with`` block, until the last such block is left."""
+    """Limit every BLAS of the process to one thread in a ``with`` block, until the last such block ends."""
     libraries = _libraries()
     holder, own = _Holder(), _own_holders.get()
     try:
@@ -52,7 +52,7 @@ def single_blas_thread() -> Iterator[None]:
 
 
 def n_other_holders() -> int:
-    """Return how many hold BLAS to one thread, not counting those on whose behalf the caller works."""
+    """Return the number of other holders, without those for which the caller works."""
     return len(_holders) - len(_own())
 
 
@@ -63,7 +63,7 @@ def _own() -> list[_Holder]:
 
 @cache
 def _libraries() -> list[LibController]:
-    # Finding them takes most of a millisecond; setting their threads, microseconds.
+    # Finding the libraries takes nearly a millisecond; setting their threads takes microseconds.
     libraries: list[LibController] = ThreadpoolController().select(user_api="blas").lib_controllers
     return libraries
 
@@ -85,7 +85,7 @@ def _restore_unless_held() -> None:
 
 
 def _after_fork() -> None:
-    """Keep, in a forked process, of those who hold BLAS only the ones of the thread that forked."""
+    """Keep only the holders of the thread that forked, in the forked process."""
     global _lock
     _lock = Lock()
     own = _own()

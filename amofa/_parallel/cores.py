@@ -1,4 +1,4 @@
-"""How many threads may work."""
+"""The number of threads: limits, defaults, and available cores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from amofa._parallel.blas import n_other_holders
 
-# What `use_threads` asked for, or, inside a part of some work, the part's share of it; None for the default.
+# The limit by `use_threads`, or a worker's share of it; None means the default.
 wanted_threads: ContextVar[int | None] = ContextVar("amofa_threads", default=None)
 
 
@@ -24,8 +24,7 @@ def use_threads(n_threads: int | None = None) -> Iterator[None]:
     Parameters
     ----------
     n_threads : int, optional
-        At least 1; not checked here. None changes nothing: the limit of the block around this one, or
-        `default_threads`, holds.
+        At least 1; not checked here. None changes nothing: the limit of an outer block, or `default_threads`, stays.
 
     Examples
     --------
@@ -43,7 +42,7 @@ def use_threads(n_threads: int | None = None) -> Iterator[None]:
 
 
 def n_threads() -> int:
-    """Return how many threads the caller may use."""
+    """Return the number of threads that the caller may use."""
     wanted = wanted_threads.get()
     return default_threads() if wanted is None else wanted
 
@@ -51,9 +50,9 @@ def n_threads() -> int:
 def default_threads() -> int:
     """Return the default number of threads.
 
-    One for each core that the process may use, but no more than the environment variable OMP_NUM_THREADS says, which
+    This is one for each core that the process may use, but at most the environment variable OMP_NUM_THREADS, which
     joblib sets in its workers. Fits that run in several threads at the same time share them. A process that
-    `multiprocessing` has started has one, since there are others beside it.
+    `multiprocessing` has started has one, since there are others.
     """
     if parent_process() is not None:
         return 1
@@ -63,7 +62,7 @@ def default_threads() -> int:
 
 
 def available_cores() -> int:
-    """Return how many cores the process may use: its affinity, or whole cores of its control group's quota if less."""
+    """Return the number of cores that the process may use, by its affinity and the quota of its control group."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
@@ -83,7 +82,7 @@ def cgroup_quota(root: Path) -> float:
     except OSError:
         return math.inf
     base = root / "sys/fs/cgroup"
-    # A limit of any group above holds as well. In a container the path may lead out of what is mounted there.
+    # Limits of outer groups apply, too. In a container, the path may lead out of what is mounted.
     groups = [base / line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
     folders = [f for group in groups for f in (group, *group.parents) if f.is_relative_to(base)]
     return min(map(_group_quota, folders), default=math.inf)

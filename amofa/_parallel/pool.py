@@ -1,7 +1,7 @@
 """Work shared among threads.
 
-Work is cut into items in a way that does not depend on the number of threads, and results are taken in the order of
-the items: so threads change no bit of a result.
+Work is divided into items independently of the number of threads, and results are used in the order of the items, so
+that threads do not change a bit of a result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 def in_order(make_worker: Callable[[], Callable[[Item], Result]], items: Sequence[Item]) -> Iterable[Result]:
-    """Return what a worker makes of each item, in the order of the items, with as many threads as there may be.
+    """Return the results of a worker for each item, in the order of the items, using the available threads.
 
     `make_worker` is called once in each thread; what it returns is called with items one after the other. What must not
     be shared between threads, like work arrays, is made in it. With one thread an item is worked on when its result is
@@ -46,7 +46,7 @@ class OneEach(Generic[Result]):
         self._make, self._local = make, local()
 
     def get(self) -> Result:
-        """Return that of the calling thread."""
+        """Return the object of the calling thread."""
         try:
             found: Result = self._local.found
         except AttributeError:
@@ -55,7 +55,7 @@ class OneEach(Generic[Result]):
 
 
 def is_abandoned() -> bool:
-    """Return whether nobody waits any more for what this thread does, as after Ctrl-C."""
+    """Return whether the work of this thread is no longer needed, as after Ctrl-C."""
     task = _task.get()
     while task is not None and not task.is_abandoned:
         task = task.outer
@@ -65,20 +65,20 @@ def is_abandoned() -> bool:
 class _Task:
     """Items that several threads work on, the caller and its helpers.
 
-    The caller waits for the helpers that have begun; one that comes late does nothing. So work within work cannot be
-    stuck where all threads of the pool are busy.
+    The caller waits for the helpers that have started; one that comes late does nothing. So nested work cannot get
+    stuck if all threads of the pool are busy.
     """
 
     def __init__(self, make_worker: Callable[[], Callable[[Any], Any]], items: Sequence[Any], size: int) -> None:
         self.make_worker, self.items, self.size = make_worker, items, size
-        # A worker that has work for several threads itself gets its share of them.
+        # A worker that itself has work for several threads gets its share of them.
         self.share = max(1, n_threads() // size)
         outer = self.outer = _task.get()
         self.pool: ThreadPoolExecutor = outer.pool if outer is not None else _own_pool(n_threads() - 1)
         self.results: list[Any] = [None] * len(items)
         self.left = deque(range(len(items)))
         self.is_abandoned = False
-        # How many helpers have begun, what each has ended with, and a bell that it rings then.
+        # The number of helpers that have started, their results, and a queue that tells of their ends.
         self.lock, self.n_begun, self.is_over = Lock(), 0, False
         self.ends: list[BaseException | None] = []
         self.bell: SimpleQueue[None] = SimpleQueue()
@@ -92,10 +92,10 @@ class _Task:
             except BaseException as error:
                 self.is_abandoned = True
                 if self.outer is None and not isinstance(error, Exception):
-                    # Ctrl-C may have hit the pool itself.
+                    # Ctrl-C may have interrupted the pool itself.
                     self.pool.shutdown(wait=False, cancel_futures=True)
                     vars(_own).clear()
-                # Helpers write to what the caller owns.
+                # Helpers write to objects of the caller.
                 self.finish()
                 raise
         return self.results
@@ -103,10 +103,10 @@ class _Task:
     def call_helpers(self) -> None:
         try:
             for _ in range(self.size - 1):
-                # NumPy's error state is in the context.
+                # NumPy's error state is part of the context.
                 self.pool.submit(self.help, copy_context())
         except (RuntimeError, MemoryError):
-            # No thread can be started, as where the interpreter is about to end: there are as many as there are.
+            # No thread can be started, for instance at the end of the interpreter: go on with those that there are.
             pass
 
     def help(self, context: Context) -> None:
@@ -141,14 +141,14 @@ class _Task:
             return None
 
     def finish(self) -> None:
-        """Wait for the helpers that have begun, and raise what the first of them to fail has raised."""
+        """Wait for the helpers that have started, and raise the exception of the first one that failed."""
         with self.lock:
             self.is_over = True
         while len(self.ends) < self.n_begun:
             self.bell.get()
         failure = next((end for end in self.ends if end is not None), None)
         self.n_begun = 0
-        # What is raised must not hold on to itself, by its traceback, and so to all that was worked on.
+        # An exception must not keep itself, through its traceback, and so all data in memory.
         self.ends.clear()
         if failure is not None and not self.is_abandoned:
             try:
@@ -157,13 +157,13 @@ class _Task:
                 del failure
 
 
-# The task that this thread works on, and the pool of a thread that has begun one, which is kept for the next.
+# The task of this thread, and its pool, which is kept for the next task.
 _task: ContextVar[_Task | None] = ContextVar("amofa_task", default=None)
 _own = local()
 
 
 def _own_pool(size: int) -> ThreadPoolExecutor:
-    """Return the pool of the calling thread, with at least so many threads; they start when they are needed."""
+    """Return the pool of the calling thread, with at least this number of threads, which start on demand."""
     if getattr(_own, "size", 0) < size:
         _own.pool, _own.size = ThreadPoolExecutor(size, thread_name_prefix="amofa"), size
     pool: ThreadPoolExecutor = _own.pool
@@ -171,7 +171,7 @@ def _own_pool(size: int) -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """Forget, in a forked process, the threads that it does not have."""
+    """Forget the threads that a forked process does not have."""
     global _own
     _own = local()
     _task.set(None)
