@@ -11,6 +11,7 @@ from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._parameters import Evaluator, Parameters
 from amofa._search.constraints import REFINEMENT
 from amofa._typing import FloatArray
+from amofa.baselines._pruning import selected, switched_off
 from amofa.baselines._variational import (
     Posterior,
     bound_of_moments,
@@ -18,9 +19,7 @@ from amofa.baselines._variational import (
     divergence,
     effective_mixture,
     principal_axes_of_noise,
-    selected,
     start,
-    switched_off,
     update,
 )
 

@@ -1,16 +1,19 @@
-"""The variational posterior of a mixture of factor analysers: its updates and its bound, from second moments only."""
+"""The variational posterior of a mixture of factor analysers: its updates and its bound, from second moments only.
+
+The model is that of Ghahramani & Beal (NIPS 12, 1999), the rotation of the factors that of Luttinen & Ilin
+(Neurocomputing 73, 2010); docs/baselines.md has both. All components are computed together, in stacked arrays.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from amofa._data.row_chunks import Moments
-from amofa._kernels import _variational, _variational_update
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 
@@ -152,10 +155,35 @@ def effective_mixture(posterior: Posterior) -> Parameters:
 
 def _effective(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the means, loadings and log weights of the effective mixture."""
-    u = posterior.dirichlet
-    means, loadings, log_factors = np.empty_like(posterior.means), np.empty_like(posterior.loadings), np.empty(len(u))
-    _variational.effective_mixture(posterior, means, loadings, log_factors)
+    u, weighted = posterior.dirichlet, posterior.weighted
+    values, vectors = _eigh(weighted[:, 1:, 1:])
+    values += 1.0
+    root = (vectors / np.sqrt(values)[:, None, :]).swapaxes(1, 2)
+    loadings, g = root @ posterior.loadings, root @ weighted[:, 1:, :1]
+    means = posterior.means - (g * loadings).sum(axis=1)
+    log_factors = -0.5 * (weighted[:, 0, 0] + (np.log(values) - g[:, :, 0] ** 2).sum(axis=1))
     return means, loadings, digamma(u) - digamma(u.sum()) + log_factors
+
+
+def _eigh(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues and eigenvectors of symmetric matrices.
+
+    Raises
+    ------
+    FloatingPointError
+        If they are not finite.
+    """
+    try:
+        values, vectors = np.linalg.eigh(matrices)
+    except np.linalg.LinAlgError:
+        values, vectors = np.array(np.nan), matrices
+    _check_finite(values)
+    return values, vectors
+
+
+def _check_finite(values: FloatArray) -> None:
+    if not isfinite(values.sum()):
+        raise FloatingPointError("the posterior of a component is not finite")
 
 
 # ---- updates ---------------------------------------------------------------------------------------------------------
@@ -169,40 +197,168 @@ def update(
     The order is: factors, loadings and means, noise, the basis of the factors, precisions, prior of the means,
     weights. No step lowers the bound.
 
+    Parameters
+    ----------
+    posterior : Posterior
+    moments : Moments
+        Of the rows under the responsibilities.
+    floor : (d,) float64
+        Smallest uniquenesses.
+    noise_step : float
+        Exponent of the ratio of new to old uniquenesses: 1 is the plain update, 0 keeps them.
+    shares_noise : bool
+        Whether all components have the same uniquenesses.
+
+    Raises
+    ------
+    FloatingPointError
+        If the moments or the posterior are not finite.
+
     Notes
     -----
     The precision matrix of row r is diag(v_r, nu) + C / noise_r, C = N E[(1, x)(1, x)'], so one eigen-decomposition of
     nu^-1/2 C nu^-1/2 serves all rows: the cost is O(K (q^3 + d q^2 + d^2 q)), where d inversions would take
     O(K d q^3). A column that is switched off has prior variance 0, and stays off.
     """
-    K, q, d = posterior.loadings.shape
-    updated = Posterior(
+    prior = np.where(posterior.live, posterior.rates / posterior.shape, 0.0)
+    found = _update_loadings(posterior, moments, prior, *_factor_moments(posterior, moments))
+    noise = posterior.noise
+    if noise_step != 0.0:
+        counts, squares = moments.soft_counts[:, None], found.squares
+        best = squares.sum(axis=0) / counts.sum() if shares_noise else squares / counts
+        noise = np.maximum(noise * (np.maximum(best, floor) / noise) ** noise_step, floor)
+    sums = found.sums_of_covariances(np.stack([np.ones_like(noise), 1.0 / noise]))
+    turn, rates = _principal_basis(found, sums[0, :, 1:, 1:], prior == 0.0)
+    plain, weighted = _turned(sums, turn)
+    center, spread = posterior.center, posterior.spread
+    if len(noise) > 1:  # One component says nothing about the prior of the means.
+        center = found.means.mean(axis=0)
+        spread = (found.mean_variances + (found.means - center) ** 2).mean(axis=0)
+    return Posterior(
         n_live=posterior.n_live,
-        means=np.empty((K, d)),
-        loadings=np.empty((K, q, d)),
-        mean_variances=np.empty((K, d)),
-        weighted=np.empty((K, 1 + q, 1 + q)),
-        plain=np.empty((K, 1 + q, 1 + q)),
-        log_determinants=np.empty(K),
-        rates=np.empty((K, q)),
-        dirichlet=ALPHA / K + moments.soft_counts,
-        noise=np.empty((K, d)),
-        center=np.empty(d),
-        spread=np.empty(d),
+        means=found.means,
+        loadings=turn @ found.loadings,
+        mean_variances=found.mean_variances,
+        weighted=weighted,
+        plain=plain,
+        log_determinants=found.log_determinants,
+        rates=rates,
+        dirichlet=ALPHA / len(noise) + moments.soft_counts,
+        noise=noise,
+        center=center,
+        spread=spread,
     )
-    _variational_update.update(
-        posterior,
-        moments.soft_counts,
-        moments.means,
-        moments.covariances,
-        floor,
-        posterior.shape,
-        RATE,
-        noise_step,
-        shares_noise,
-        updated,
+
+
+def _factor_moments(posterior: Posterior, moments: Moments) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return E[x] (K, q), E[x x'] (K, q, q) and E[x y'] (K, q, d) of the rows; y is about their mean.
+
+    Q(x) has the covariance matrix S = (I + sum_r E[Lambda_r Lambda_r'] / noise_r)^-1 and, with B = S Lambda' Psi^-1 and
+    g = sum_r G_r[x, 0] / noise_r, the mean B (y - mu) - S g.
+    """
+    q = posterior.loadings.shape[1]
+    scaled = posterior.loadings / posterior.noise[:, None, :]
+    precisions = np.eye(q) + scaled @ posterior.loadings.swapaxes(1, 2) + posterior.weighted[:, 1:, 1:]
+    S = np.linalg.inv(precisions)
+    B = S @ scaled
+    shift = (moments.means - posterior.means)[:, :, None]
+    first = B @ shift - S @ posterior.weighted[:, 1:, :1]
+    cross = B @ moments.covariances
+    return first[:, :, 0], S + cross @ B.swapaxes(1, 2) + first * first.swapaxes(1, 2), cross
+
+
+@dataclass(frozen=True)
+class _Conditional:
+    """Q(loadings, means) in a basis that makes E[x x'] diagonal and the prior variances of the loadings 1.
+
+    There the covariance of a row of [mean, loadings] is G_r = s_r (1, t_r)(1, t_r)' + diag(0, h_r): s_r is the variance
+    of the mean, t_r and h_r are the slopes and variances of the loadings given the mean.
+
+    Attributes
+    ----------
+    axes : (K, q, q) float64
+        The basis, an axis in each row; zero in the columns that are switched off.
+    means, mean_variances : (K, d) float64
+    loadings, slopes, variances : (K, q, d) float64
+    log_determinants : (K,) float64
+        sum_r log |G_r| in the posterior's own basis.
+    squares : (K, d) float64
+        Sums over rows of the expected squared residuals.
+    """
+
+    axes: FloatArray
+    means: FloatArray
+    mean_variances: FloatArray
+    loadings: FloatArray
+    slopes: FloatArray
+    variances: FloatArray
+    log_determinants: FloatArray
+    squares: FloatArray
+
+    def sums_of_covariances(self, row_weights: FloatArray) -> FloatArray:
+        """Return sum_r w_r G_r, (m, K, 1 + q, 1 + q), for m sets of weights w, (m, K, d)."""
+        z = np.concatenate([np.ones_like(self.means)[:, None, :], self.slopes], axis=1)
+        result: FloatArray = ((row_weights * self.mean_variances)[:, :, None, :] * z) @ z.swapaxes(1, 2)
+        np.einsum("mkqq->mkq", result)[:, :, 1:] += (self.variances @ row_weights[..., None])[..., 0]
+        return result
+
+
+def _update_loadings(
+    posterior: Posterior,
+    moments: Moments,
+    prior: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    cross: FloatArray,
+) -> _Conditional:
+    """Update Q(loadings, means), given the prior variances of the loadings and the moments of the factors."""
+    counts, precision, root = moments.soft_counts[:, None], 1.0 / posterior.noise, np.sqrt(prior)
+    values, vectors = _eigh(counts[:, :, None] * root[:, :, None] * second * root[:, None, :])
+    values = np.maximum(values, 0.0)
+    axes = vectors.swapaxes(1, 2) * root[:, None, :]
+    # N E[x] and N E[x y'] in the basis, where E[(1, x)(1, x)'] has an arrow's form.
+    x = counts * (axes @ first[:, :, None])[:, :, 0]
+    xy = counts[:, :, None] * (axes @ cross)
+
+    variances = 1.0 / (1.0 + values[:, :, None] * precision[:, None, :])
+    gains = variances * precision[:, None, :]
+    slopes = -x[:, :, None] * gains
+    # The Schur complement: the precision of the mean, with the loadings integrated out.
+    remaining = counts + np.einsum("kq,kqd->kd", x, slopes)
+    mean_variances = 1.0 / (1.0 / posterior.spread + np.maximum(precision * remaining, 0.0))
+    pull = (posterior.center - moments.means) / posterior.spread + precision * (slopes * xy).sum(axis=1)
+    shift = mean_variances * pull
+    explained = xy - x[:, :, None] * shift[:, None, :]
+    loadings = gains * explained
+
+    squares = counts * (np.einsum("kdd->kd", moments.covariances) + shift**2)
+    squares += mean_variances * (2.0 * remaining - counts + np.einsum("kq,kqd->kd", values, slopes**2))
+    squares += np.einsum("kq,kqd->kd", values, loadings**2 + variances) - 2.0 * (loadings * explained).sum(axis=1)
+    log_determinants = np.log(mean_variances).sum(axis=1) + np.log(variances).sum(axis=(1, 2))
+    log_determinants += moments.means.shape[1] * np.log(prior + (prior == 0.0)).sum(axis=1)
+    return _Conditional(
+        axes, moments.means + shift, mean_variances, loadings, slopes, variances, log_determinants, squares
     )
-    return updated
+
+
+def _principal_basis(found: _Conditional, sums: FloatArray, off: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Return the way to the principal axes of E[Lambda' Lambda], (K, q, q), and the rates of the precisions, (K, q)."""
+    second = found.axes.swapaxes(1, 2) @ (sums + found.loadings @ found.loadings.swapaxes(1, 2)) @ found.axes
+    # Columns that are off come last, and stay where they are.
+    np.einsum("kqq->kq", second)[off] = -1.0
+    values, vectors = _eigh(second)
+    turn = vectors[:, :, ::-1].swapaxes(1, 2) @ found.axes.swapaxes(1, 2)
+    turn[off] = 0.0
+    return turn, RATE + 0.5 * np.maximum(values[:, ::-1], 0.0)
+
+
+def _turned(sums: FloatArray, turn: FloatArray) -> FloatArray:
+    """Return second moments of mean and loadings, (m, K, 1 + q, 1 + q), with the loadings in another basis."""
+    whole = np.zeros(sums.shape[1:])
+    whole[:, 0, 0] = 1.0
+    whole[:, 1:, 1:] = turn
+    result: FloatArray = whole @ sums @ whole.swapaxes(1, 2)
+    return result
 
 
 # ---- the bound -------------------------------------------------------------------------------------------------------
@@ -221,124 +377,46 @@ def _weights_divergence(u: FloatArray) -> float:
 
 def _component_divergences(posterior: Posterior) -> FloatArray:
     """Return KL(Q || prior) of the loadings, means and precisions of each component in nats, (K,)."""
-    shape = posterior.shape
-    mean_log = float(digamma(shape))
-    of_precision = (shape - SHAPE) * mean_log - float(gammaln(shape)) + float(gammaln(SHAPE))
-    result = np.empty(posterior.n_components)
-    _variational.component_divergences(posterior, shape, mean_log, of_precision, SHAPE, RATE, result)
+    shape, rates, spread, d = posterior.shape, posterior.rates, posterior.spread, len(posterior.spread)
+    log_rates, mean_log = np.log(rates), float(digamma(shape))
+    of_rows = np.log(spread) - 1.0 + (posterior.mean_variances + (posterior.means - posterior.center) ** 2) / spread
+    squares = np.einsum("kqq->kq", posterior.plain)[:, 1:] + (posterior.loadings**2).sum(axis=2)
+    of_loadings = 0.5 * (shape / rates * squares - d * (1.0 + mean_log - log_rates))
+    of_precisions = (shape - SHAPE) * mean_log - float(gammaln(shape)) + float(gammaln(SHAPE))
+    of_precisions = of_precisions + SHAPE * (log_rates - np.log(RATE)) + shape * (RATE - rates) / rates
+    of_columns = np.where(posterior.live, of_loadings + of_precisions, 0.0).sum(axis=1)
+    result: FloatArray = 0.5 * (of_rows.sum(axis=1) - posterior.log_determinants) + of_columns
     return result
 
 
 def component_bounds(posterior: Posterior, moments: Moments) -> FloatArray:
     """Return the parts of the bound that belong to each component while Q(labels) is fixed, in nats, (K,)."""
     means, loadings, log_weights = _effective(posterior)
-    log_densities = np.empty(len(means))
-    _variational.expected_log_densities(
-        means, loadings, posterior.noise, moments.means, moments.covariances, log_densities
-    )
+    log_densities = _expected_log_densities(means, loadings, posterior.noise, moments)
     result: FloatArray = moments.soft_counts * (log_weights + log_densities) - _component_divergences(posterior)
+    return result
+
+
+def _expected_log_densities(means: FloatArray, loadings: FloatArray, noise: FloatArray, moments: Moments) -> FloatArray:
+    """Return mean log densities, less d/2 log(2 pi), of rows with these moments under factor analysers, (K,).
+
+    With W'W = Psi^-1 Lambda (I + Lambda' Psi^-1 Lambda)^-1 Lambda' Psi^-1, Woodbury's identity gives a distance of
+    tr((Psi^-1 - W'W) M) for second moments M about the means.
+    """
+    scaled = loadings / noise[:, None, :]
+    lower = np.linalg.cholesky(np.eye(loadings.shape[1]) + scaled @ loadings.swapaxes(1, 2))
+    log_determinants = 2.0 * np.log(np.einsum("kqq->kq", lower)).sum(axis=1)
+    W = np.linalg.solve(lower, scaled)
+    difference = moments.means - means
+    squares = np.einsum("kdd->kd", moments.covariances) + difference**2
+    projected = (W @ difference[:, :, None])[:, :, 0]
+    distances = (squares / noise).sum(axis=1) - (projected**2).sum(axis=1)
+    distances -= ((W @ moments.covariances) * W).sum(axis=(1, 2))
+    result: FloatArray = -0.5 * (distances + np.log(noise).sum(axis=1) + log_determinants)
+    _check_finite(result)
     return result
 
 
 def bound_of_moments(posterior: Posterior, moments: Moments) -> float:
     """Return the bound minus the entropy of Q(labels) and constants, in nats: the part that changes at fixed labels."""
     return float(component_bounds(posterior, moments).sum()) - _weights_divergence(posterior.dirichlet)
-
-
-# ---- other components, other columns ---------------------------------------------------------------------------------
-
-# Arrays with one entry for each component.
-_OF_COMPONENTS = (
-    "n_live",
-    "means",
-    "loadings",
-    "mean_variances",
-    "weighted",
-    "plain",
-    "log_determinants",
-    "rates",
-    "dirichlet",
-    "noise",
-)
-
-
-def selected(posterior: Posterior, moments: Moments, kept: NDArray[np.bool_]) -> tuple[Posterior, Moments]:
-    """Return the posterior of the selected components."""
-    smaller = replace(posterior, **{name: getattr(posterior, name)[kept] for name in _OF_COMPONENTS})
-    return smaller, Moments(moments.soft_counts[kept], moments.means[kept], moments.covariances[kept])
-
-
-def switched_off(posterior: Posterior, moments: Moments, floor: FloatArray) -> Posterior:
-    """Switch off columns while that raises the bound; return the posterior itself if there are none.
-
-    The columns of each component with the least signal are tried, first half of them, then a quarter, and so on.
-    """
-    current, changed = _by_signal(posterior), False
-    bounds = component_bounds(current, moments)
-    numbers = np.maximum(current.n_live // 2, 1)
-    while (numbers > 0).any():
-        trial = _without_last(current, np.minimum(numbers, current.n_live))
-        trial = _by_signal(update(trial, moments, floor, noise_step=0.0))
-        trial = replace(trial, center=current.center, spread=current.spread)
-        trial_bounds = component_bounds(trial, moments)
-        better = (trial_bounds > bounds) & (numbers > 0) & (current.n_live > 0)
-        if better.any():
-            changed = True
-            current = _merged(current, trial, better)
-            bounds = np.where(better, trial_bounds, bounds)
-        numbers = np.where(better, numbers, numbers // 2)
-        numbers = np.minimum(numbers, current.n_live)
-    if not changed:
-        return posterior
-    return _compressed(current)
-
-
-def _by_signal(posterior: Posterior) -> Posterior:
-    """Sort the columns by their ratio of signal to noise, the live ones with the largest first."""
-    signal = (posterior.loadings**2 / posterior.noise[:, None, :]).sum(axis=2)
-    order = np.argsort(np.where(posterior.live, -signal, np.inf), axis=1, kind="stable")
-    k = np.arange(len(order))[:, None]
-    whole = np.concatenate([np.zeros((len(order), 1), dtype=np.intp), 1 + order], axis=1)
-    return replace(
-        posterior,
-        loadings=posterior.loadings[k, order],
-        rates=posterior.rates[k, order],
-        weighted=posterior.weighted[k[:, :, None], whole[:, :, None], whole[:, None, :]],
-        plain=posterior.plain[k[:, :, None], whole[:, :, None], whole[:, None, :]],
-    )
-
-
-def _without_last(posterior: Posterior, numbers: NDArray[np.intp]) -> Posterior:
-    """Switch off the given number of last columns of each component."""
-    fewer = replace(posterior, n_live=posterior.n_live - numbers)
-    live = fewer.live
-    whole = np.concatenate([np.ones((len(live), 1), dtype=bool), live], axis=1)
-    both = whole[:, :, None] & whole[:, None, :]
-    return replace(
-        fewer,
-        loadings=np.where(live[:, :, None], posterior.loadings, 0.0),
-        weighted=np.where(both, posterior.weighted, 0.0),
-        plain=np.where(both, posterior.plain, 0.0),
-    )
-
-
-def _merged(one: Posterior, other: Posterior, from_other: NDArray[np.bool_]) -> Posterior:
-    """Replace some components by those of another posterior."""
-
-    def chosen(name: str) -> Any:
-        first, second = getattr(one, name), getattr(other, name)
-        return np.where(from_other.reshape((-1,) + (1,) * (first.ndim - 1)), second, first)
-
-    return replace(one, **{name: chosen(name) for name in _OF_COMPONENTS})
-
-
-def _compressed(posterior: Posterior) -> Posterior:
-    """Remove columns that are switched off in all components."""
-    q = int(posterior.n_live.max())
-    return replace(
-        posterior,
-        loadings=posterior.loadings[:, :q].copy(),
-        rates=posterior.rates[:, :q].copy(),
-        weighted=posterior.weighted[:, : 1 + q, : 1 + q].copy(),
-        plain=posterior.plain[:, : 1 + q, : 1 + q].copy(),
-    )

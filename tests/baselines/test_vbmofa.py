@@ -10,8 +10,7 @@ from scipy.special import digamma, gammaln, logsumexp
 
 import amofa
 from amofa._data.row_chunks import Moments, Samples
-from amofa._kernels import _variational as kernels
-from amofa.baselines import _births, vbmofa
+from amofa.baselines import _births, _pruning, vbmofa
 from amofa.baselines import _variational as variational
 
 
@@ -185,49 +184,16 @@ def test_shapes_at_the_edge_are_the_plain_ones(rng, n, d, q):
     assert variational.bound_of_moments(updated, moments) + constant == pytest.approx(bound, rel=1e-10)
 
 
-def test_kernel_names_shapes_that_do_not_fit(begun):
+def test_what_is_not_finite_is_named(begun):
     posterior, moments = begun
-    with pytest.raises(ValueError, match="shapes that do not fit"):
-        variational.update(replace(posterior, center=np.zeros(4)), moments, np.full(5, 1e-4))
-    with pytest.raises(ValueError, match="the moments must be those"):
-        variational.update(posterior, moments_of(np.ones((3, 4)), np.full((3, 2), 0.5)), np.full(5, 1e-4))
-    with pytest.raises(FloatingPointError, match="not finite"):
-        variational.update(posterior, replace(moments, covariances=moments.covariances * np.nan), np.full(5, 1e-4))
-
-
-def test_other_kernels_name_what_does_not_fit(begun):
-    posterior, moments = begun
-    K, q, d = posterior.loadings.shape
-    with pytest.raises(ValueError, match="a component and a column"):
-        kernels.component_divergences(replace(posterior, loadings=np.empty((0, q, d))), 1.0, 0, 1, 1, 1, np.empty(0))
-    for wrong in (-1, q + 1):
-        with pytest.raises(ValueError, match="n_live must be between 0"):
-            variational.effective_mixture(replace(posterior, n_live=np.array([1, wrong])))
-    with pytest.raises(ValueError, match="a result for each component"):
-        kernels.component_divergences(posterior, 1.0, 0.0, 1.0, 1.0, 1.0, np.empty(K + 1))
-    with pytest.raises(ValueError, match="must have the shapes of the posterior's"):
-        kernels.effective_mixture(posterior, np.empty((K, d + 1)), np.empty((K, q, d)), np.empty(K))
-    with pytest.raises(ValueError, match="must have the shape of the posterior"):
-        variational.update(posterior, moments, np.full(d + 1, 1e-4))
-    with pytest.raises(ValueError, match="shapes that do not fit together"):
-        kernels.expected_log_densities(
-            posterior.means, posterior.loadings, posterior.noise, moments.means, moments.covariances[:1], np.empty(K)
-        )
-
-
-def test_other_kernels_name_what_is_not_finite(begun):
-    posterior, moments = begun
-    with pytest.raises(FloatingPointError, match="the posterior of a component is not finite"):
-        variational.effective_mixture(replace(posterior, weighted=posterior.weighted * np.nan))
-    with pytest.raises(FloatingPointError, match="a component is not finite"):
-        kernels.expected_log_densities(
-            posterior.means,
-            posterior.loadings * np.nan,
-            posterior.noise,
-            moments.means,
-            moments.covariances,
-            np.empty(2),
-        )
+    unknown = replace(moments, covariances=moments.covariances * np.nan)
+    for wrong in (
+        lambda: variational.update(posterior, unknown, np.full(5, 1e-4)),
+        lambda: variational.effective_mixture(replace(posterior, weighted=posterior.weighted * np.nan)),
+        lambda: variational.component_bounds(posterior, unknown),
+    ):
+        with pytest.raises(FloatingPointError, match="the posterior of a component is not finite"):
+            wrong()
 
 
 def test_bound_without_spread_is_that_of_the_prior():
@@ -278,14 +244,14 @@ def test_switching_off_raises_the_bound(rows, begun):
     for _ in range(60):
         posterior = variational.update(posterior, moments, np.full(5, 1e-4))
         moments, bound = passes.expect(posterior)
-    fewer = variational.switched_off(posterior, moments, np.full(5, 1e-4))
+    fewer = _pruning.switched_off(posterior, moments, np.full(5, 1e-4))
     assert fewer.n_live.sum() < posterior.n_live.sum()
     assert passes.expect(fewer)[1] > bound
 
 
 def test_columns_that_are_off_stay_off(rows, begun):
     posterior, moments = begun
-    fewer = variational._without_last(posterior, np.array([1, 2]))
+    fewer = _pruning._without_last(posterior, np.array([1, 2]))
     for _ in range(5):
         fewer = variational.update(fewer, moments, np.full(5, 1e-4))
     assert not fewer.loadings[~fewer.live].any()

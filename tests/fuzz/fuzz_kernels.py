@@ -6,7 +6,6 @@ build with sanitizers sees all of that (`.ci/sanitizers`), any other only what c
 
 import contextlib
 import itertools
-from dataclasses import replace
 
 import numpy as np
 from cython_calls import Functions
@@ -24,10 +23,7 @@ from amofa._kernels import (
     _rows,
     _standard,
     _statistics,
-    _variational,
-    _variational_update,
 )
-from amofa.baselines._variational import Posterior
 
 REFUSALS = (ValueError, TypeError, FloatingPointError, IndexError, OverflowError, MemoryError, AttributeError)
 WHOLE_NUMBERS = (-(2**63), -(2**40), -2, -1, 0, 1, 2, 3, 2**31, 2**40, 2**61, 2**62, 2**63 - 1, 2**64)
@@ -61,17 +57,6 @@ class Problem:
 
     def sums(self, full=False):
         return np.zeros(_statistics.sums_size(self.offsets, self.d, full))
-
-    def posterior(self, q):
-        """A variational posterior with room for q columns."""
-        K, d, rng = self.K, self.d, self.rng
-        squares = [a @ a.transpose(0, 2, 1) for a in rng.standard_normal((2, K, 1 + q, 1 + q))]
-        return Posterior(
-            n_live=rng.integers(0, q + 1, K), means=rng.standard_normal((K, d)),
-            loadings=rng.standard_normal((K, q, d)), mean_variances=rng.uniform(0.1, 1, (K, d)), weighted=squares[0],
-            plain=squares[1], log_determinants=rng.standard_normal(K), rates=rng.uniform(0.5, 2, (K, q)),
-            dirichlet=np.ones(K), noise=rng.uniform(0.1, 1, (K, d)), center=np.zeros(d), spread=np.ones(d),
-        )  # fmt: skip
 
 
 def iterate(parameters, offsets, floor, with_entropy, x, row_weights, sums, scratch, program):
@@ -137,10 +122,6 @@ def choose(n_features, n_matrices, n_factors, n_rows, *problem):
     _factor_analysis.Solver(n_features, n_matrices, n_factors, n_rows).choose(*problem)
 
 
-def update(posterior, updated, *arguments):
-    _variational_update.update(posterior, *arguments, updated)
-
-
 def rows_of(p):
     return p.x, p.row_weights, p.offsets, p.prepared
 
@@ -148,7 +129,7 @@ def rows_of(p):
 def calls(p):
     """Functions by name, with arguments that they take."""
     K, d, n, P, one = p.K, p.d, p.n, p.P, p.parameters.n_factors[0]
-    table, q, m = np.ascontiguousarray(p.x.T), max(p.parameters.n_factors), d + 1
+    table, m = np.ascontiguousarray(p.x.T), d + 1
     rows = [0, *np.cumsum(p.rng.integers(0, m + 1, K))]
     panels, rows = p.rng.standard_normal((rows[-1], d)), np.array(rows, dtype=np.intp)
     noise, loadings, spectra = np.ones(d), np.zeros((P, d)), np.zeros((K, d))
@@ -156,7 +137,6 @@ def calls(p):
     shared = [p.counts, p.offsets, p.floor, 1.0, p.scale, noise, loadings, spectra, 3, 1e-6]
     priced = [float(p.counts[0]), min(one, d), np.arange(d + 1.0), 1.0, 0.5, p.floor, 1.0, p.scale, noise,
               np.zeros((d, d)), 3, 1e-6, 2.0, 1e-6]  # fmt: skip
-    variational, changed = p.posterior(q), p.posterior(q)
     return {
         "load": (_rows.load, [table, p.scale, p.scale, np.zeros((d, n))]),
         "load_floats": (_rows.load, [table.astype(np.float32), p.scale, p.scale, np.zeros((d, n))]),
@@ -190,18 +170,6 @@ def calls(p):
         "solve_panels": (solve_panels, [d, K, P, m, panels, rows, *shared]),
         "choose": (choose, [*of_one, p.covariances[0], *priced]),
         "choose_of_panel": (choose, [d, 1, d, m, p.rng.standard_normal((m, d)), *priced]),
-        "update": (
-            update,
-            [variational, changed, p.counts, spectra, p.covariances, p.floor, 1.0 + d / 2, 1.0, 0.5, True],
-        ),
-        "effective_mixture": (
-            _variational.effective_mixture, [variational, spectra, np.zeros((K, q, d)), np.zeros(K)],
-        ),
-        "expected_log_densities": (
-            _variational.expected_log_densities,
-            [spectra, np.zeros((K, q, d)), np.ones((K, d)), np.ones((K, d)), p.covariances, np.zeros(K)],
-        ),
-        "divergences": (_variational.component_divergences, [variational, 2.0, 1.0, 1.0, 1.0, 1.0, np.zeros(K)]),
         "prepared_mixture": (cython_amofa.prepared_mixture, [p.buffer, p.offsets, d]),
     }  # fmt: skip
 
@@ -282,10 +250,6 @@ def change(arguments, position, kind, other, rng):
         twin[position] = arguments[other % len(arguments)]
     elif isinstance(argument, np.ndarray):
         twin[position] = CHANGES[kind](argument, rng)
-    elif isinstance(argument, Posterior):
-        name = ("n_live", "means", "loadings", "mean_variances", "weighted", "plain", "log_determinants", "rates",
-                "noise", "center", "spread")[other % 11]  # fmt: skip
-        twin[position] = replace(argument, **{name: CHANGES[kind](getattr(argument, name), rng)})
     elif isinstance(argument, bool | int):
         twin[position] = (*WHOLE_NUMBERS, None, "1", 1.5)[other % (len(WHOLE_NUMBERS) + 3)]
     elif isinstance(argument, float):

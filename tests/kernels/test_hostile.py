@@ -1,7 +1,5 @@
 """Arguments of compiled functions that would make them read or write beside an array: refused, or harmless."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from cython_calls import Functions
@@ -9,26 +7,13 @@ from fuzz_kernels import NAMES, Problem, calls
 from reference import random_mixture
 
 from amofa import cython_amofa
-from amofa._kernels import (
-    _factor_analysis,
-    _kurtosis,
-    _mixture,
-    _posterior,
-    _statistics,
-    _variational,
-    _variational_update,
-)
+from amofa._kernels import _factor_analysis, _kurtosis, _mixture, _posterior, _statistics
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration, StepSpace
 from amofa._kernels._standard import StandardIteration
 
 BAD_ARGUMENT = -1
 
 c = Functions()
-
-
-@pytest.fixture
-def problem():
-    return Problem(0, 2, 3, [1, 2], 20)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,29 +111,3 @@ def test_isotropic_noise_with_more_factors_than_columns(rng):
         found.append(parameters)
     np.testing.assert_array_equal(found[1].loadings, np.concatenate([found[0].loadings, np.zeros((3, 2))]))
     np.testing.assert_array_equal(found[1].uniquenesses, found[0].uniquenesses)
-
-
-# ---- memory that is not to be written --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["means", "loadings", "mean_variances", "weighted", "plain", "log_determinants",
-                                  "rates", "noise", "center", "spread"])  # fmt: skip
-def test_a_posterior_that_is_read_only_is_not_updated(name, problem):
-    function, arguments = calls(problem)["update"]
-    twin = getattr(arguments[1], name).copy()
-    twin.flags.writeable = False
-    arguments[1] = replace(arguments[1], **{name: twin})
-    with pytest.raises(ValueError, match=f"{name} of the updated posterior is read-only"):
-        function(*arguments)
-
-
-def test_a_variational_mixture_without_columns(problem):
-    """No loadings: their arrays have no first element to point at."""
-    old, new = problem.posterior(0), problem.posterior(0)
-    _variational_update.update(
-        old, problem.counts, old.means, problem.covariances, problem.floor, 2.5, 1.0, 0.5, False, new
-    )
-    means, log_factors = np.zeros((2, 3)), np.zeros(2)
-    _variational.effective_mixture(new, means, np.zeros((2, 0, 3)), log_factors)
-    np.testing.assert_array_equal(means, new.means)
-    np.testing.assert_allclose(log_factors, -0.5 * (new.mean_variances / new.noise).sum(axis=1), rtol=1e-12)
