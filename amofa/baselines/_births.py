@@ -32,7 +32,7 @@ _GROWTH, _LONGEST = 1.5, 20.0
 _PATIENCE, _SLOWEST = 20, 160
 # The chosen fit continues to this share of the tolerance.
 _FINER = 0.1
-# Every so many sweeps, and before a fit ends, columns are checked for whether they can be switched off.
+# Number of sweeps between checks of whether columns can be switched off; one is made before a fit ends, too.
 _PRUNING_PERIOD = 10
 # A start tries these shares of the noise, which comes from a model that explained less.
 _NOISE_SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01)

@@ -54,7 +54,7 @@ class ComponentwiseEM:
         return float(self.row_weights @ (np.log(self.mixed) + self.reference))
 
     def penalty_of(self, n_components: int) -> Penalty:
-        """Return what the message length of so many components adds to minus the log-likelihood."""
+        """Return what the message length of a number of components adds to minus the log-likelihood."""
         return gaussian_message_length(
             self.samples.n_features, n_components, self.n_covariance, self.samples.total_weight
         )
