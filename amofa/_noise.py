@@ -19,7 +19,7 @@ class Noise(StrEnum):
     @property
     def code(self) -> int:
         """Number of the family in the compiled core."""
-        return tuple(Noise).index(self)
+        return _CODES[self]
 
     @property
     def is_shared(self) -> bool:
@@ -48,3 +48,6 @@ class Noise(StrEnum):
         if self.is_isotropic:
             return np.broadcast_to(uniquenesses.mean(axis=1, keepdims=True), uniquenesses.shape)
         return uniquenesses
+
+
+_CODES = {noise: code for code, noise in enumerate(Noise)}

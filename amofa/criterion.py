@@ -181,7 +181,7 @@ class Evidence:
     def __init__(self, n_features: int, n: float, noise: str, prior_count: float) -> None:
         self.n_features, self.n, self.noise, self.prior_count = n_features, n, Noise(noise), prior_count
         self.log_n = math.log(n)
-        self.n_noise = self.noise.n_free(n_features)
+        self.n_noise, self.is_shared = self.noise.n_free(n_features), self.noise.is_shared
         self.rows = prior_count or 1.0
         self.normaliser = (
             math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)
@@ -203,7 +203,7 @@ class Evidence:
 
     def _fixed_price(self, count: float) -> float:
         """Return the price of the weight and the uniquenesses of a component."""
-        noise_price = 0.0 if self.noise.is_shared else self._noise_price(count)
+        noise_price = 0.0 if self.is_shared else self._noise_price(count)
         return noise_price + 0.5 * self.log_n
 
     def _noise_price(self, count: float) -> float:
@@ -213,7 +213,7 @@ class Evidence:
 
     def mixture(self, components: Sequence[Shape]) -> float:
         total = sum(self.component(*shape) for shape in components) - 0.5 * self.log_n
-        return total + self._noise_price(self.n) if self.noise.is_shared else total
+        return total + self._noise_price(self.n) if self.is_shared else total
 
 
 class Likelihood:

@@ -23,6 +23,10 @@ class Decision(Enum):
     GIVE_UP = auto()
 
 
+# Enum members are looked up slowly; small tables take thousands of iterations of a few microseconds.
+GO_ON, CHOOSE, CONVERGED, GIVE_UP = Decision
+
+
 class Iterate(Protocol):
     """A mixture with its work arrays."""
 
@@ -73,10 +77,10 @@ def run_em(
         if tell is not None:
             tell(n_iter, iterate.parameters.n_factors, iterate.log_likelihood, iterate.cost(objective))
         decision = rule.decide(iterate, n_iter, objective)
-        if decision in (Decision.CONVERGED, Decision.GIVE_UP):
-            return iterate.outcome(objective, n_iter, converged=decision is Decision.CONVERGED)
+        if decision is CONVERGED or decision is GIVE_UP:
+            return iterate.outcome(objective, n_iter, converged=decision is CONVERGED)
         if n_iter < max_iter or iterate.ends_with_m_step:
-            iterate = iterate.maximize(decision is Decision.CHOOSE)
+            iterate = iterate.maximize(decision is CHOOSE)
     if iterate.ends_with_m_step:
         objective = iterate.expect()
     return iterate.outcome(objective, max_iter, converged=False)

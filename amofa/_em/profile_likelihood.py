@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from amofa._data.row_chunks import Samples
-from amofa._em.driver import Decision, Tell, go_on, run_em
+from amofa._em.driver import CHOOSE, CONVERGED, GIVE_UP, GO_ON, Decision, Tell, go_on, run_em
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior, Spread
 from amofa._em.gram import Panel, means_and_panels, solve_panels
 from amofa._em.outcome import Outcome, RowMoments
@@ -105,28 +105,26 @@ class _StoppingRule:
         self.price: float | None = None
 
     def decide(self, iterate: ProfileIterate, n_iter: int, penalised: float) -> Decision:
-        self._settle(iterate.parameters.n_factors)
+        if self.chosen_from is not None:
+            self._settle(*self.chosen_from, iterate.parameters.n_factors)
         if iterate.lacks_rows:
             self.restart()
-            return Decision.GO_ON
+            return GO_ON
         earlier, self.gain = self.gain, self.previous - penalised
         self.previous = penalised
-        hopeless = self._is_hopeless(iterate, penalised)
+        hopeless = self.bar < np.inf and self.gain < np.inf and self._is_hopeless(iterate, penalised)
         # A fit that hardly improves with these numbers of factors may improve with others.
         ended = hopeless or _gain_left(self.gain, earlier) < self.tolerance
         if ended and (self.settled or not self.choose_at_end or self.rounds == _MOST_ROUNDS):
-            return Decision.GIVE_UP if hopeless else Decision.CONVERGED
+            return GIVE_UP if hopeless else CONVERGED
         if not (ended or n_iter - 1 in self.choose_at):
-            return Decision.GO_ON
+            return GO_ON
         self.rounds += ended
         self.chosen_from = iterate.parameters.n_factors, ended
-        return Decision.CHOOSE
+        return CHOOSE
 
-    def _settle(self, n_factors: tuple[int, ...]) -> None:
-        """Compare the numbers of factors with those before the last choice."""
-        if self.chosen_from is None:
-            return
-        before, ended = self.chosen_from
+    def _settle(self, before: tuple[int, ...], ended: bool, n_factors: tuple[int, ...]) -> None:
+        """Look at what came of the last choice of the numbers of factors."""
         self.chosen_from = None
         self.settled = ended and n_factors == before
         self.price = None
@@ -134,8 +132,6 @@ class _StoppingRule:
             self.restart()
 
     def _is_hopeless(self, iterate: ProfileIterate, penalised: float) -> bool:
-        if not (self.gain < np.inf and self.bar < np.inf):
-            return False
         if self.price is None:
             self.price = iterate.price()
         return penalised + self.price - _PATIENCE * self.gain > self.bar

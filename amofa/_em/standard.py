@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from amofa._data.row_chunks import Samples
-from amofa._em.driver import Decision, Tell, go_on, run_em
+from amofa._em.driver import CONVERGED, GIVE_UP, GO_ON, Decision, Tell, go_on, run_em
 from amofa._em.outcome import Outcome
 from amofa._kernels._standard import StandardIteration
 from amofa._parameters import Parameters
@@ -57,11 +57,11 @@ class _StoppingRule:
         gain = self.previous - cost
         self.previous = cost
         if n_iter < _FIRST_TEST:
-            return Decision.GO_ON
+            return GO_ON
         if abs(gain) < self.tolerance:
-            return Decision.CONVERGED
+            return CONVERGED
         hopeless = gain > 0 and gain * (self.max_iter - n_iter) < cost - self.target
-        return Decision.GIVE_UP if hopeless else Decision.GO_ON
+        return GIVE_UP if hopeless else GO_ON
 
 
 class _Best:
@@ -71,9 +71,7 @@ class _Best:
         self.parameters = start.copy()
         self.log_likelihood, self.cost = -np.inf, np.inf
 
-    def offer(self, parameters: Parameters, log_likelihood: float, cost: float) -> None:
-        if not cost < self.cost:
-            return
+    def take(self, parameters: Parameters, log_likelihood: float, cost: float) -> None:
         if self.parameters.n_factors != parameters.n_factors:
             self.parameters = parameters.copy()
         self.parameters.buffer[:] = parameters.buffer
@@ -102,7 +100,8 @@ class _Iterate:
         self.samples.expect(self.iteration)
         self.log_likelihood = self.iteration.log_likelihood + self.samples.log_jacobian
         cost = self.penalty.cost(self.log_likelihood, self.iteration.entropy, self.weights)
-        self.best.offer(self.parameters, self.log_likelihood, cost)
+        if cost < self.best.cost:
+            self.best.take(self.parameters, self.log_likelihood, cost)
         return cost
 
     def cost(self, objective: float) -> float:

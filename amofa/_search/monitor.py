@@ -104,7 +104,8 @@ class Monitor:
 
     def check(self) -> None:
         """Raise OutOfTime if the time is over, or if the work of this thread is no longer needed, as after Ctrl-C."""
-        if is_abandoned() or (self.state.best is not None and time.monotonic() >= self.end):
+        is_late = self.end < math.inf and self.state.best is not None and time.monotonic() >= self.end
+        if is_late or is_abandoned():
             raise OutOfTime
 
     # -- what a search tells --
