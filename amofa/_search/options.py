@@ -170,10 +170,11 @@ class FitOptions:
                 raise ValueError("prior_rows needs search='thorough'; the paper's search has no prior")
         criteria = tuple(CRITERIA) if self.is_paper else (EVIDENCE, *CRITERIA)
         criterion = ("mml" if self.is_paper else EVIDENCE) if self.criterion is None else self.criterion
+        prior_rows = _PRIOR_ROWS if self.prior_rows is None else self.prior_rows
         return {
             "noise": noise,
             "criterion": check_choice("criterion", criterion, criteria),
-            "prior_rows": _PRIOR_ROWS if self.prior_rows is None else check_not_negative("prior_rows", self.prior_rows),
+            "prior_rows": None if self.is_paper else check_not_negative("prior_rows", prior_rows),
             "tol": check_positive("tol", self.tol),
             "max_iter": check_whole_number("max_iter", self.max_iter, at_least=1),
         }

@@ -65,8 +65,7 @@ class Task:
             variances[kept] = least * unit
         with np.errstate(over="ignore"):
             center = np.ones(len(unit)) if scale is None else np.clip(scale[kept] / unit, *_PRIOR_SCALES)
-        prior_rows: Any = options.prior_rows
-        return cls(rows, options, variances, Prior(least, center, prior_rows), names, init)
+        return cls(rows, options, variances, Prior(least, center, options.prior_rows or 0.0), names, init)
 
     # -- the search --
 

@@ -201,7 +201,7 @@ def test_a_disk_that_is_full_at_once_is_an_error(x, path, full_disk):
     [
         ({"criterion": "bic"}, "criterion differs"),
         ({"tol": 1e-4, "max_components": 9}, "max_components, tol differ"),
-        ({"search": "paper"}, "search, criterion, noise differ"),
+        ({"search": "paper"}, "search, criterion, noise, prior_rows differ"),
         ({"noise_floor": 1e-3}, "noise_floor differs"),
         ({"prior_scale": [1.0, 2.0]}, "prior_scale differs"),
         ({"sample_weight": np.full(200, 2.0)}, "sample_weight differs"),

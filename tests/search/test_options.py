@@ -3,8 +3,10 @@
 import inspect
 from dataclasses import fields
 
+import pytest
+
 import amofa
-from amofa._search.options import FitOptions
+from amofa._search.options import SEARCHES, FitOptions
 
 
 def test_fit_has_the_options_in_their_order_with_their_defaults():
@@ -19,3 +21,9 @@ def test_options_that_do_not_decide_are_those_that_control_the_run():
     assert control == {
         *("callback", "on_iteration", "progress", "on_interrupt", "max_time", "checkpoint", "n_threads"),
     }
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_checked_options_are_options(search):
+    checked = FitOptions(search=search).checked(3)
+    assert checked.checked(3) == checked
