@@ -21,19 +21,10 @@ from amofa._kernels._newton cimport (
 cdef class Solver:
     """Work space for factor analysers of d columns, for one caller at a time.
 
-    Parameters
-    ----------
-    n_features : int
-    n_matrices, n_factors : int
-        Maximum number of covariance matrices, and of all their factors, at a time.
-    n_rows : int, optional
-        Maximum number of rows of a panel. The solver then takes panels (`solve_panels`) instead of covariance matrices
-        (`solve`), and its work space has no (d, d) array.
-
-    Raises
-    ------
-    ValueError
-        If there are no columns or matrices, or more than any memory holds.
+    It is for at most `n_matrices` covariance matrices with `n_factors` factors in all at a time. With `n_rows`, the
+    maximum number of rows of a panel, the solver takes panels (`solve_panels`) instead of covariance matrices
+    (`solve`), and its work space has no (d, d) array. Raises ValueError if there are no columns or matrices, or more
+    than any memory holds.
     """
 
     def __cinit__(
@@ -75,17 +66,9 @@ cdef class Solver:
         ``factors_alone``, eigenvalues that do not belong to factors may be left out, as 0, which is faster with few
         factors.
 
-        Returns
-        -------
-        float
-            The cost, at most that of the given uniquenesses with the best loadings for them.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not agree, counts are not positive, or the solver has no room.
-        FloatingPointError
-            If a covariance matrix is not finite.
+        Returns the cost, at most that of the given uniquenesses with the best loadings for them. Raises ValueError if
+        shapes do not agree, counts are not positive, or the solver has no room, and FloatingPointError if a covariance
+        matrix is not finite.
         """
         cdef Py_ssize_t d = self.space.d, K = covariances.shape[0]
         cdef Problem problem = self.checked_problem(
@@ -115,16 +98,7 @@ cdef class Solver:
         """Do the same as `solve` for the covariance matrices S_k = A_k' A_k, with A_k the rows of panel k.
 
         Panel k is ``panels[row_offsets[k]:row_offsets[k + 1]]``: deviations from the mean, divided by the root of
-        their number. A step costs O(m^2 (d + m)) for m rows.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError, FloatingPointError
-            As in `solve`.
+        their number. A step costs O(m^2 (d + m)) for m rows. Returns and raises what `solve` does.
         """
         cdef Py_ssize_t K = row_offsets.shape[0] - 1, k
         cdef Problem problem = self.checked_problem(
@@ -165,16 +139,7 @@ cdef class Solver:
         that. Then they are removed while that costs nothing, since they absorb the noise of columns. A trial is
         given up if ``patience`` times the decrease that its next step promises would not make it better.
 
-        Returns
-        -------
-        cost : float
-            Including the price.
-        n_factors : int
-
-        Raises
-        ------
-        ValueError, FloatingPointError
-            As in `solve`.
+        Returns the cost, including the price, and the number of factors. Raises what `solve` does.
         """
         cdef Py_ssize_t d = self.space.d, most = prices.shape[0] - 1
         cdef Py_ssize_t[2] offsets, rows

@@ -18,12 +18,8 @@ from amofa._kernels._statistics import sums_size
 cdef class Iteration:
     """Base of the iterations of EM, without the M-step.
 
-    Attributes
-    ----------
-    sums : float64
-        Sufficient statistics of the accumulated rows; see `amofa._kernels._statistics.accumulate`.
-    soft_counts : (K,) float64
-        The part of `sums` with the count of each component.
+    `sums` are the sufficient statistics of the accumulated rows, see `amofa._kernels._statistics.accumulate`, and
+    `soft_counts` (K,) the part of them with the count of each component.
     """
 
     def __cinit__(self, *_, **__):
@@ -89,10 +85,7 @@ cdef class Iteration:
     def prepare(self):
         """Prepare the parameters for the E-step; required after any change except by `maximize`.
 
-        Raises
-        ------
-        FloatingPointError
-            If the covariance of a component is singular.
+        Raises FloatingPointError if the covariance of a component is singular.
         """
         cdef Py_ssize_t singular
         with nogil:
@@ -146,11 +139,7 @@ cdef class Iteration:
         """Run the M-step, and prepare the new parameters for the next E-step.
 
         A component without rows keeps its mean, loadings and uniquenesses. Uniquenesses are at or above the floor.
-
-        Raises
-        ------
-        FloatingPointError
-            If moments are not finite, a covariance is singular, or no row has been counted.
+        Raises FloatingPointError if moments are not finite, a covariance is singular, or no row has been counted.
         """
         self.set_maximizer()
         self.prepare()

@@ -305,18 +305,9 @@ cdef int check_work(const Prepared *mixture, double[::1] work) except -1:
 
 
 def buffer_lengths(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
-    """Return the lengths of the parameter, prepared and work buffers.
+    """Return the lengths of the parameter, prepared and work buffers, in float64 values.
 
-    Parameters
-    ----------
-    offsets : (K + 1,) intp
-        Start of the factors of each component; the last entry is the number of all factors.
-    n_features : int
-
-    Returns
-    -------
-    tuple of 3 int
-        Numbers of float64 values.
+    Offsets (K + 1,) start the factors of each component; the last entry is the number of all factors.
     """
     cdef Py_ssize_t K = offsets.shape[0] - 1
     check_layout(offsets, n_features)
@@ -332,12 +323,8 @@ def prepare(
 ):
     """Transform parameters to the form that the E-step uses.
 
-    Raises
-    ------
-    ValueError
-        If a buffer has the wrong length.
-    FloatingPointError
-        If a component's capacitance overflows: its uniquenesses are too small for its loadings.
+    Raises ValueError if a buffer has the wrong length, and FloatingPointError if a component's capacitance overflows:
+    its uniquenesses are too small for its loadings.
     """
     cdef Prepared mixture = checked_mixture(prepared, offsets, n_features)
     cdef Parameters view

@@ -82,16 +82,8 @@ def prior_cost(
     """Return minus the log of the prior density of uniquenesses over its maximum, in nats; tied ones count once.
 
     The logarithm of each has a density ~ 1 / cosh(log(psi / scale) / 2)^count; one for all columns has the mean scale.
-
-    Parameters
-    ----------
-    noise : int
-        0: uniquenesses of each component, 1: shared by all, 2: one for all columns of a component.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree.
+    `noise` is 0 for uniquenesses of each component, 1 for shared ones, 2 for one for all columns of a component. Raises
+    ValueError if shapes do not agree.
     """
     cdef Py_ssize_t K = uniquenesses.shape[0], d = uniquenesses.shape[1]
     if K == 0 or d == 0 or scale.shape[0] != d:
@@ -109,20 +101,8 @@ def maximize_isotropic(
 ):
     """Return the best variance of all columns for a number of factors, its cost, and log |Sigma|.
 
-    The loadings are then sqrt(max(l - variance, 0)) times the eigenvectors.
-
-    Returns
-    -------
-    variance : float
-    cost : float
-        n/2 (log |Sigma| + tr(Sigma^-1 S)) plus the cost of the prior, in nats.
-    log_determinant : float
-        log |Sigma|.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree.
+    The loadings are then sqrt(max(l - variance, 0)) times the eigenvectors. The cost is
+    n/2 (log |Sigma| + tr(Sigma^-1 S)) plus that of the prior, in nats. Raises ValueError if shapes do not agree.
     """
     cdef Py_ssize_t m = eigenvalues.shape[0], d = floor.shape[0], i
     cdef double variance, log_determinant, trace = 0.0

@@ -22,32 +22,10 @@ cdef class StepSpace
 cdef class ProfileLikelihoodIteration(Iteration):
     """EM in which only the labels are missing.
 
-    Parameters
-    ----------
-    parameters : (K + 2 K d + P d,) float64
-        The mixture, as in `amofa._parameters.Parameters.buffer`; the maximiser after `maximize`.
-    offsets : (K + 1,) intp
-    floor : (d,) float64
-        Smallest uniqueness of each column.
-    prior_count : float
-        Number of rows that the prior of the uniquenesses is worth; see `amofa._kernels._noise.prior_cost`.
-    prior_scale : (d,) float64
-    noise : int
-        0: uniquenesses of each component, 1: shared by all, 2: one for all columns of a component.
-    with_entropy : bool
-        Whether the entropy of the responsibilities is summed, too.
-
-    Attributes
-    ----------
-    means, covariances : (K, d), (K, d, d) float64
-        Moments under the responsibilities of the last E-step, after `finish`; views of `sums`.
-
-    Raises
-    ------
-    ValueError
-        If a buffer has the wrong length.
-    FloatingPointError
-        If the covariance of a component is singular.
+    As in `StandardIteration`, and the prior of the uniquenesses is worth `prior_count` rows near its scale (d,), see
+    `amofa._kernels._noise.prior_cost`; `noise` is 0 for uniquenesses of each component, 1 for shared ones, 2 for one
+    for all columns of a component. After `finish`, the views `means` (K, d) and `covariances` (K, d, d) of `sums` are
+    the moments under the responsibilities of the last E-step.
     """
 
     cdef readonly object means, covariances
@@ -79,10 +57,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
     def finish(self):
         """Turn the sums into moments in place: `means`, and `covariances` about them as full matrices.
 
-        Returns
-        -------
-        float
-            The smallest soft count.
+        Returns the smallest soft count.
         """
         cdef Py_ssize_t d = self.mixture.n_features, k
         cdef double least = INFINITY
@@ -219,15 +194,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
 
 
 cdef class StepSpace:
-    """Work space of the M-step of one component at a time, or of all if they share their uniquenesses.
-
-    Parameters
-    ----------
-    offsets : (K + 1,) intp
-    n_features : int
-    noise : int
-        As in `ProfileLikelihoodIteration`.
-    """
+    """Work space of the M-step of one component at a time, or of all if they share their uniquenesses."""
 
     cdef const Py_ssize_t[::1] offsets
     cdef Solver solver

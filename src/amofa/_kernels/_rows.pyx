@@ -25,10 +25,7 @@ def load(
 ):
     """Write (table - center) * factor, transposed, to out.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not agree, or the table has another layout.
+    Raises ValueError if shapes do not agree, or the table has another layout.
     """
     cdef Py_ssize_t n = table.shape[0], d = table.shape[1], size = sizeof(real)
     cdef Py_ssize_t column_distance = table.strides[1] // size

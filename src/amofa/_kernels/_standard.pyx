@@ -16,22 +16,10 @@ cdef double EMPTY_SHARE = 1e-12
 cdef class StandardIteration(Iteration):
     """EM in which the factors are missing, too: one step raises the likelihood.
 
-    Parameters
-    ----------
-    parameters : (K + 2 K d + P d,) float64
-        The mixture, as in `amofa._parameters.Parameters.buffer`; the maximiser after `maximize`.
-    offsets : (K + 1,) intp
-    floor : (d,) float64
-        Smallest uniqueness of each column.
-    with_entropy : bool
-        Whether the entropy of the responsibilities is summed, too.
-
-    Raises
-    ------
-    ValueError
-        If a buffer has the wrong length.
-    FloatingPointError
-        If the covariance of a component is singular.
+    `parameters` is a mixture as in `amofa._parameters.Parameters.buffer`, (K + 2 K d + P d,) float64, with its offsets
+    (K + 1,); it is the maximiser after `maximize`. The floor (d,) has the smallest uniqueness of each column. With
+    `with_entropy` the entropy of the responsibilities is summed, too. Raises ValueError if a buffer has the wrong
+    length, and FloatingPointError if the covariance of a component is singular.
     """
 
     cdef double[::1] work

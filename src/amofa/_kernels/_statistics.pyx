@@ -239,12 +239,7 @@ def accumulate(
     counts (K); sums of h e (K, d) with e = x - mean_k; then, for EM over factors, sums of h e^2 (K, d) and of
     h (W_k e) e' (P, d), or, if ``full``, sums of h e e' (K, d, d), of which only the lower triangles count.
 
-    The cost is O(n d P), or O(n K d^2) if ``full``.
-
-    Raises
-    ------
-    ValueError
-        If lengths do not match.
+    The cost is O(n d P), or O(n K d^2) if ``full``. Raises ValueError if lengths do not match.
     """
     cdef Prepared mixture = checked_mixture(prepared, offsets, x.shape[0])
     check_work(&mixture, work)
