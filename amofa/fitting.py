@@ -213,20 +213,9 @@ def fit_checked(
     *,
     warns: bool = True,
 ) -> MixtureOfFactorAnalyzers:
-    """Fit a mixture to rows that have been checked; see `fit`.
+    """Fit a mixture to rows as `check_rows` returns them, with options that are checked here; see `fit`.
 
-    Parameters
-    ----------
-    table : (n, d) ndarray
-        As `check_rows` returns it.
-    weights : (n,) float64, optional
-        As `check_rows` returns it.
-    options : FitOptions
-        Checked here.
-    names : tuple of d str, or None
-        Names of the columns.
-    warns : bool, default True
-        Whether to warn of constant columns and of how the search ended.
+    `names` are those of the columns. With `warns`, it warns of constant columns and of how the search ended.
     """
     options = options.checked(table.shape[1])
     init = check_init(options.init, table, names, weights)

@@ -196,7 +196,7 @@ class FactorChoice:
     def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
         """Return the analyser with the lowest cost, searched from the given uniquenesses and number of factors."""
         if self.noise.is_isotropic:
-            return self._best_isotropic(count, spread)
+            return self._isotropic(count, spread, self._numbers(count, spread))
         if self.noise.is_shared:
             return self._best_given_noise(count, spread, uniquenesses)
         if self.n_factors is not None:
@@ -224,9 +224,6 @@ class FactorChoice:
     def isotropic(self, count: float, spread: Spread, n_factors: int) -> Analyser:
         """Return the analyser with n factors and one variance for all columns, by one eigendecomposition."""
         return self._isotropic(count, spread, range(n_factors, n_factors + 1))
-
-    def _best_isotropic(self, count: float, spread: Spread) -> Analyser:
-        return self._isotropic(count, spread, self._numbers(count, spread))
 
     def _isotropic(self, count: float, spread: Spread, numbers: range) -> Analyser:
         """Return the best analyser with one of these numbers of factors (Tipping & Bishop 1999)."""

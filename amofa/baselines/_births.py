@@ -213,7 +213,8 @@ class BirthSearch:
 
     def run(self) -> VariationalFit:
         """Return the fit with the highest bound."""
-        self.best = self._first()
+        first = first_posterior(_all_rows(self.rows.samples), self.settings)
+        self.best = converge(self.rows, first, self.settings)
         self._record("start", -1, self.best, accepted=True)
         tries = 0
         while tries < self.settings.n_tries:
@@ -222,9 +223,6 @@ class BirthSearch:
                 tries = 0
         self._refine()
         return self.best
-
-    def _first(self) -> VariationalFit:
-        return converge(self.rows, first_posterior(_all_rows(self.rows.samples), self.settings), self.settings)
 
     def _born(self) -> bool:
         """Try a birth from every component, the worst modelled first, until one raises the bound."""

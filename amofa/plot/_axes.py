@@ -47,7 +47,13 @@ def pyplot() -> Any:
 
 
 def use_files() -> None:
-    """Draw figures into files, not windows, even if there is a screen; ImportError without matplotlib."""
+    """Draw figures into files, not windows, even if there is a screen.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
     pyplot().switch_backend("agg")
 
 

@@ -150,7 +150,15 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
 
 
 def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..., Axes]:
-    """Return the function that `sensible` draws with."""
+    """Return the function that `sensible` draws with.
+
+    Examples
+    --------
+    >>> import amofa
+    >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]])
+    >>> suitable(model, with_rows=False).__name__
+    'density'
+    """
     if not with_rows and model.n_factors.any():
         return loadings
     if not with_rows and model.history:

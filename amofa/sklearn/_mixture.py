@@ -160,8 +160,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         float
             See `MixtureOfFactorAnalyzers.bic`.
         """
-        rows, model = checked_rows(self, X, sample_weight), self.model_
-        return information_criterion("bic", model._parameters, rows, model.n_parameters)
+        return self._criterion("bic", X, sample_weight)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion of the rows; lower is better.
@@ -177,8 +176,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         float
             See `MixtureOfFactorAnalyzers.aic`.
         """
-        rows, model = checked_rows(self, X, sample_weight), self.model_
-        return information_criterion("aic", model._parameters, rows, model.n_parameters)
+        return self._criterion("aic", X, sample_weight)
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the integrated completed likelihood of the rows; lower is better.
@@ -194,8 +192,11 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         float
             See `MixtureOfFactorAnalyzers.icl`.
         """
+        return self._criterion("icl", X, sample_weight)
+
+    def _criterion(self, name: str, X: ArrayLike, sample_weight: ArrayLike | None) -> float:
         rows, model = checked_rows(self, X, sample_weight), self.model_
-        return information_criterion("icl", model._parameters, rows, model.n_parameters)
+        return information_criterion(name, model._parameters, rows, model.n_parameters)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[FloatArray, NDArray[np.intp]]:
         """Draw rows from the mixture.
