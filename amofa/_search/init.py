@@ -49,7 +49,7 @@ class LabelledRows:
 def check_init(
     init: Any, table: NDArray[Any], names: tuple[str, ...] | None, weights: FloatArray | None
 ) -> MixtureOfFactorAnalyzers | LabelledRows | None:
-    """Check the given start of a search of a table (n, d), whose columns may have names, and rows weights.
+    """Check the start of a search, if one is given: a mixture of the columns of a table, or a label for each row.
 
     Raises TypeError if it is neither a mixture nor whole numbers, and ValueError if a mixture has other columns, or if
     labels do not match the rows, are below -1, or are all -1.

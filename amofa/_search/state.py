@@ -45,8 +45,8 @@ class State:
     given: Outcome | None = None  # the given start, as it is
     splits: list[LocalSplit] = field(default_factory=list)  # of the components, as they were when these were found
     trial: int = 0  # number of splits or merges of the present mixture that were tried
-    unshared: Outcome | None = None  # the model with separate noise, while shared noise is tried
-    shared: Outcome | None = None  # the model with shared noise that is grown from it
+    unshared: Outcome | None = None  # with separate noise, while one with shared noise is grown from it
+    shared: Outcome | None = None  # the one with shared noise that was grown from `unshared`
     result: Outcome | None = None  # the best of the kinds of noise whose search has ended
 
 

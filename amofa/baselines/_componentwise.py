@@ -25,8 +25,8 @@ class ComponentwiseEM:
     """A mixture of Gaussians with the densities of all rows under each component.
 
     The start is `means` (K, d) with equal weights. The rows have at least one column, in coordinates in which columns
-    have variances of about 1; `ridge` is added to each variance. `covariances` are matrices (K, d, d), or variances (K,
-    d) if `covariance` is not "full" but "diag" or "spherical".
+    have variances of about 1; `ridge` is added to each variance. If `covariance` is "full", `covariances` are matrices
+    (K, d, d); if it is "diag" or "spherical", they are variances (K, d).
     """
 
     def __init__(self, samples: Samples, means: FloatArray, covariance: str, ridge: float) -> None:

@@ -25,10 +25,10 @@ def mixture_parameters(n_features: int, n_components: int, covariance: str) -> i
 def full_component(weight: float, mean: FloatArray, covariance: FloatArray) -> Component:
     """Return a Gaussian with a full covariance, (d, d), as a factor analyser with d - 1 factors.
 
-    With S the standard deviations and S^-1 Sigma S^-1 = U D U', l its smallest eigenvalue, Sigma = S (l I + U (D - l)
-    U') S: uniquenesses l S^2, loadings (D - l)^1/2 U' S. Correlations are used because their eigenvalues have the
-    smallest spread, whatever the units of the columns. Raises FloatingPointError if the covariance is numerically
-    singular.
+    With S the standard deviations and S^-1 Sigma S^-1 = U D U', l its smallest eigenvalue,
+    Sigma = S (l I + U (D - l) U') S: uniquenesses l S^2, loadings (D - l)^1/2 U' S. Correlations are used because
+    their eigenvalues have the smallest spread, whatever the units of the columns. Raises FloatingPointError if the
+    covariance is numerically singular.
     """
     deviations = np.sqrt(np.diagonal(covariance))
     values, vectors = np.linalg.eigh(covariance / deviations / deviations[:, None])
