@@ -6,11 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import optimize
-from solver_helpers import (
-    PRIORS,
-    profile_cost,
-    sample_covariance,
-)
+from solver_helpers import PRIORS, profile_cost, sample_covariance
 
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
 from amofa._kernels._factor_analysis import Solver

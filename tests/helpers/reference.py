@@ -13,6 +13,21 @@ from amofa._parameters import Component, Parameters
 
 # ---- random problems -------------------------------------------------------------------------------------------------
 
+# K, d, factors of each component, n. A block is at most 256 rows; products of up to 16 multiplications avoid BLAS.
+SHAPES = [
+    (1, 1, [0], 1),
+    (1, 1, [1], 3),
+    (1, 1, [3], 300),
+    (2, 3, [0, 0], 257),
+    (3, 4, [4, 5, 7], 511),
+    (3, 4, [0, 1, 2], 300),
+    (3, 16, [1, 0, 2], 512),
+    (20, 2, [0, 1, 2, 1] * 5, 700),
+    (20, 8, [3] * 20, 100),
+    (4, 100, [0, 1, 10, 30], 300),
+    (2, 1100, [2, 3], 40),
+]
+
 
 def random_mixture(rng, K, d, p, *, spread=2.0):
     """Make a well conditioned mixture of K components of unit scale; p is a factor count, or one per component."""

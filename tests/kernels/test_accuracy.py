@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 import reference
 from cython_calls import Functions
-from extended import (
-    Gaussian,
-    differences,
-    doubles,
-    log_density_and_responsibilities,
-    log_joint,
-    woodbury_log_density,
-)
+from extended import Gaussian, differences, doubles, log_density_and_responsibilities, log_joint, woodbury_log_density
 from mpmath import log
 
 import amofa
@@ -101,12 +94,7 @@ def ill_conditioned(rng, kind, condition, offset, d, p, K):
 
     weights = rng.uniform(0.5, 1.5, K)
     components = [
-        Component(
-            weight,
-            center + deviations(1)[0],
-            loadings * rng.uniform(0.9, 1.1),
-            psi * rng.uniform(0.5, 2, d),
-        )
+        Component(weight, center + deviations(1)[0], loadings * rng.uniform(0.9, 1.1), psi * rng.uniform(0.5, 2, d))
         for weight in weights / weights.sum()
     ]
     variances, directions = np.linalg.eigh(loadings.T @ loadings + np.diag(psi))

@@ -165,14 +165,6 @@ def test_an_exact_covariance_gives_its_uniquenesses_back(rng, d, p):
         assert relative_error(after["loadings"].T @ after["loadings"], loadings.T @ loadings) < 1e-5
 
 
-def test_shared_uniquenesses_come_from_all_matrices(rng):
-    # Without factors they are the variances, averaged by counts.
-    a = problem(rng, 5, [0, 0, 0])
-    _, after = solved(a)
-    expected = np.average(np.diagonal(a["covariances"], axis1=1, axis2=2), axis=0, weights=a["counts"])
-    assert relative_error(after["uniquenesses"], expected) < 1e-6
-
-
 def test_a_strong_prior_gives_its_scale(rng):
     a = problem(rng, 4, [1], prior_count=1e9)
     assert relative_error(solved(a)[1]["uniquenesses"], a["prior_scale"]) < 1e-6
@@ -244,13 +236,6 @@ def test_cost_of_many_columns(rng, factors, prior_count):
     # At the floor traces of the size of 1e7 nats cancel.
     cancelled = a["counts"] @ after["spectra"].sum(axis=1)
     assert cost == pytest.approx(dense_cost(after), rel=TOLERANCE, abs=1e-14 * cancelled)
-
-
-def test_a_saturated_analyser_of_two_columns_is_the_covariance(rng):
-    a = problem(rng, 2, [1])
-    _, after = solved(a)
-    sigma = after["loadings"].T @ after["loadings"] + np.diag(after["uniquenesses"])
-    assert relative_error(sigma, a["covariances"][0]) < 1e-6
 
 
 def test_inputs_stay_as_they_are(rng):

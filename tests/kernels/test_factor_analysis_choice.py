@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 from reference import relative_error
-from solver_helpers import (
-    model_covariance,
-    sample_covariance,
-)
+from solver_helpers import model_covariance, sample_covariance
 
 from amofa._kernels._factor_analysis import Solver
 

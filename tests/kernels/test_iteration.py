@@ -75,25 +75,6 @@ def test_without_entropy_it_stays_zero(problem, kind):
     assert iteration.log_likelihood == whole.log_likelihood
 
 
-def test_no_rows_add_nothing(problem):
-    _, iteration, x, w = problem
-    iteration.accumulate(np.ascontiguousarray(x[:, :0]), w[:0])
-    assert not iteration.sums.any()
-
-
-def test_iterations_go_up(problem, kind):
-    _, iteration, x, w = problem
-    previous = -np.inf
-    for _ in range(20):
-        iteration.clear()
-        iteration.accumulate(x, w)
-        assert iteration.log_likelihood >= previous - 1e-9 * abs(iteration.log_likelihood)
-        previous = iteration.log_likelihood
-        if kind == "profile likelihood":
-            iteration.finish()
-        iteration.maximize()
-
-
 def test_changed_parameters_are_prepared_anew(problem, kind):
     parameters, iteration, x, w = problem
     parameters.means[:] += 0.5

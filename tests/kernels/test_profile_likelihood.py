@@ -1,6 +1,5 @@
 """EM over labels alone: moments against dense sums, and a profile likelihood that never falls."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -112,20 +111,6 @@ def test_smallest_count_and_determinants(rng):
     np.testing.assert_allclose(iteration.log_determinants(), np.linalg.slogdet(covariances)[1], rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("noise", KINDS)
-def test_prior_cost_counts_tied_uniquenesses_once(rng, noise):
-    parameters = tied(random_mixture(rng, 3, 4, 1), noise)
-    scale, psi = np.linspace(0.8, 1.2, 4), parameters.uniquenesses
-    terms = {
-        "component": psi / scale,
-        "shared": psi[0] / scale,
-        "isotropic": psi[:, 0] / scale.mean(),
-    }[noise]
-    expected = 3.0 * np.log(np.cosh(np.log(terms) / 2)).sum()
-    assert bind(parameters, noise=noise, prior_count=3.0).prior_cost() == pytest.approx(expected, rel=1e-12)
-    assert bind(parameters, noise=noise, prior_count=0.0).prior_cost() == 0
-
-
 # ---- the M-step ------------------------------------------------------------------------------------------------------
 
 
@@ -159,52 +144,6 @@ def test_the_penalised_likelihood_never_falls(rng, K, d, factors, n, size, noise
     for before, after in pairwise(costs):
         assert after <= before + 1e-10 * abs(before)
     assert costs[-1] < costs[0]
-
-
-def test_components_have_uniquenesses_of_their_own(rng):
-    x = random_rows(rng, random_mixture(rng, 2, 4, 1), 200)
-    parameters = rough_start(rng, x, 2, [1, 1], "component")
-    iteration = bind(parameters)
-    expect(iteration, x)
-    iteration.maximize()
-    assert (parameters.uniquenesses[0] != parameters.uniquenesses[1]).all()
-    assert len(set(parameters.uniquenesses[0])) == 4
-
-
-def test_the_isotropic_maximum_is_that_of_probabilistic_pca(rng):
-    x = random_rows(rng, random_mixture(rng, 1, 6, 2), 300)
-    parameters = rough_start(rng, x, 1, [2], "isotropic")
-    iteration = bind(parameters, noise="isotropic", prior_count=0.0)
-    expect(iteration, x)
-    iteration.maximize()
-    values = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
-    assert relative_error(parameters.uniquenesses, np.full((1, 6), values[2:].mean())) < TOLERANCE
-    sigma = reference.covariance(parameters.component(0))
-    expected = np.concatenate([values[:2], np.full(4, values[2:].mean())])
-    assert relative_error(np.linalg.eigvalsh(sigma)[::-1], expected) < TOLERANCE
-
-
-@pytest.mark.parametrize("prior_count", [0.0, 4.0, 40.0])
-@pytest.mark.parametrize("p", [1, 5, 6])
-@pytest.mark.parametrize("n", [4, 100])
-def test_the_isotropic_maximum_has_no_better_variance(rng, n, p, prior_count):
-    """Including few rows, for which the prior's variance is larger than those of the factors."""
-    x = 0.1 * rng.standard_normal((n, 6))
-    parameters = rough_start(rng, x, 1, [p], "isotropic")
-    iteration = bind(parameters, noise="isotropic", prior_count=prior_count)
-    expect(iteration, x)
-    values = np.linalg.eigvalsh(iteration.covariances[0])[::-1]
-    iteration.maximize()
-    expect(iteration, x)
-    found = iteration.prior_cost() - iteration.log_likelihood
-
-    def cost(v):
-        fitted = np.where(np.arange(6) < p, np.maximum(values, v), v)
-        likelihood = n / 2 * (6 * math.log(2 * math.pi) + np.log(fitted).sum() + (values / fitted).sum())
-        return likelihood + prior_count * math.log(math.cosh(math.log(v) / 2))
-
-    assert found == pytest.approx(cost(parameters.uniquenesses[0, 0]), rel=1e-9)
-    assert found <= min(cost(v) for v in np.geomspace(1e-4, 1, 500)) + 1e-9 * abs(found)
 
 
 @pytest.mark.parametrize("noise", KINDS)

@@ -69,50 +69,6 @@ def test_floor_of_each_column(rng):
     assert (new.uniquenesses[:, [0, 2]] < 1e2).all()
 
 
-def test_one_row_becomes_the_mean(rng):
-    parameters = random_mixture(rng, 1, 3, 1)
-    row = rng.standard_normal((1, 3))
-    new = em_step(parameters, row, floor=0.01)
-    assert relative_error(new.means, row) < 1e-15
-    np.testing.assert_allclose(new.loadings, 0, atol=1e-14)
-    np.testing.assert_array_equal(new.uniquenesses, 0.01)
-
-
-def test_without_factors_it_is_weighted_means_and_variances(rng):
-    parameters = random_mixture(rng, 1, 3, 0)
-    x, w = random_rows(rng, parameters, 100), rng.uniform(0, 2, 100)
-    new = em_step(parameters, x, w)
-    mean = np.average(x, axis=0, weights=w)
-    assert relative_error(new.means[0], mean) < 1e-14
-    assert relative_error(new.uniquenesses[0], np.average((x - mean) ** 2, axis=0, weights=w)) < 1e-13
-
-
-def test_the_true_parameters_are_a_fixed_point(rng):
-    parameters = random_mixture(rng, 1, 6, 2)
-    x = rng.standard_normal((500, 6))
-    x -= x.mean(axis=0)
-    white = x @ np.linalg.inv(np.linalg.cholesky(x.T @ x / 500)).T
-    c = parameters.component(0)
-    x = c.mean + white @ np.linalg.cholesky(reference.covariance(c)).T  # sample covariance exactly that of the model
-    new = em_step(parameters, x)
-    for name in ("weights", "means", "loadings", "uniquenesses"):
-        assert relative_error(getattr(new, name), getattr(parameters, name)) < TOLERANCE
-
-
-def test_scaling_the_columns_scales_the_maximiser(rng):
-    parameters = random_mixture(rng, 2, 4, [1, 3])
-    x, scale = random_rows(rng, parameters, 200), 2.0 ** np.array([-30, 30, 0, 5])
-    scaled = parameters.copy()
-    scaled.means[:] *= scale
-    scaled.loadings[:] *= scale
-    scaled.uniquenesses[:] *= scale**2
-    a = em_step(parameters, x, floor=np.full(4, 0.1))
-    b = em_step(scaled, x * scale, floor=0.1 * scale**2)
-    assert relative_error(b.means / scale, a.means) < TOLERANCE
-    assert relative_error(b.loadings / scale, a.loadings) < TOLERANCE
-    assert relative_error(b.uniquenesses / scale**2, a.uniquenesses) < TOLERANCE
-
-
 def test_a_large_offset_costs_no_digit(rng):
     parameters = random_mixture(rng, 2, 4, [1, 3])
     x = np.round(random_rows(rng, parameters, 200) * 1024) / 1024  # a grid on which the shift is exact
@@ -169,17 +125,6 @@ def test_em_never_lowers_the_likelihood(rng, K, d, factors, weighted, floor):
         assert parameters.weights.sum() == pytest.approx(1.0, rel=1e-14)
     assert (np.diff(values) >= -1e-9 * np.abs(values[1:])).all()
     assert values[-1] > values[0]
-
-
-def test_em_finds_the_covariance_of_one_factor_analyser(rng):
-    truth = random_mixture(rng, 1, 5, 1)
-    x = random_rows(rng, truth, 4000)
-    parameters = random_mixture(rng, 1, 5, 1)
-    for _ in range(200):
-        parameters = em_step(parameters, x)
-    # A likelihood-ratio statistic of at most 15 parameters: 60 has probability 2e-7.
-    gain = 2 * (expected(parameters, x)[1].log_likelihood - expected(truth, x)[1].log_likelihood)
-    assert 0 < gain < 60
 
 
 # ---- failures, arguments ---------------------------------------------------------------------------------------------

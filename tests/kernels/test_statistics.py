@@ -4,24 +4,12 @@ import numpy as np
 import pytest
 import reference
 from fuzz_kernels import read_only
-from reference import random_mixture, random_rows, relative_error
+from reference import SHAPES, random_mixture, random_rows, relative_error
 
 from amofa._kernels import _statistics
 from amofa._parameters import Evaluator
 
 TOLERANCE = 1e-12
-
-# K, d, factors of each component, n, as in test_posterior.
-SHAPES = [
-    (1, 1, [0], 1),
-    (1, 1, [2], 300),
-    (2, 3, [0, 0], 257),
-    (3, 4, [4, 5, 7], 511),
-    (3, 4, [0, 1, 2], 300),
-    (3, 16, [1, 0, 2], 512),
-    (20, 3, [0, 1, 2, 3] * 5, 700),
-    (3, 100, [0, 1, 12], 300),
-]
 
 
 def row_weights(rng, n, kind):
@@ -124,21 +112,6 @@ def test_one_row_by_hand():
     np.testing.assert_allclose(got, expected, rtol=1e-15, atol=1e-15)
 
 
-def test_soft_counts_sum_to_the_total_weight(rng):
-    parameters = random_mixture(rng, 5, 3, 1)
-    x, weights = random_rows(rng, parameters, 1000), rng.uniform(0, 2, 1000)
-    assert accumulate(parameters, x, weights)[2:7].sum() == pytest.approx(weights.sum(), rel=1e-13)
-
-
-def test_entropy_is_highest_where_components_coincide(rng):
-    parameters = random_mixture(rng, 4, 3, 1)
-    for k in range(1, 4):
-        parameters.means[k], parameters.uniquenesses[k] = parameters.means[0], parameters.uniquenesses[0]
-        parameters.loadings[k] = parameters.loadings[0]
-    parameters.weights[:] = 0.25
-    assert accumulate(parameters, random_rows(rng, parameters, 100))[1] == pytest.approx(100 * np.log(4), rel=1e-13)
-
-
 def test_entropy_is_only_computed_if_asked_for(rng):
     parameters = random_mixture(rng, 3, 2, 1)
     x = random_rows(rng, parameters, 300)
@@ -183,39 +156,11 @@ def test_sums_are_added_to_what_is_there(problem, full):
     assert_same(accumulate(parameters, x, w, once.copy(), full=full), 2 * once)
 
 
-def test_weight_one_is_no_weight(problem):
-    parameters, x, _ = problem
-    assert_same(all_sums(parameters, x, np.ones(len(x))), all_sums(parameters, x))
-
-
-def test_weight_two_is_the_row_twice(problem):
-    parameters, x, _ = problem
-    assert_same(all_sums(parameters, x, np.full(len(x), 2.0)), all_sums(parameters, np.concatenate([x, x])))
-
-
-def test_weight_zero_is_absence(problem):
-    parameters, x, w = problem
-    w[::3] = 0.0
-    assert_same(all_sums(parameters, x, w), all_sums(parameters, x[w > 0], w[w > 0]))
-
-
 @pytest.mark.parametrize("value", [1e10, 1e200])
 def test_weight_zero_is_absence_however_far_the_row(problem, value):
     parameters, x, w = problem
     w[::3], x[::3] = 0.0, value
     assert_same(all_sums(parameters, x, w), all_sums(parameters, x[w > 0], w[w > 0]))
-
-
-def test_the_order_of_rows_does_not_matter(rng, problem):
-    parameters, x, w = problem
-    order = rng.permutation(len(x))
-    assert_same(all_sums(parameters, x[order], w[order]), all_sums(parameters, x, w))
-
-
-def test_no_rows_add_nothing(problem):
-    parameters, x, w = problem
-    assert not all_sums(parameters, x[:0]).any()
-    assert not all_sums(parameters, x[:0], w[:0]).any()
 
 
 # ---- far rows, offsets -----------------------------------------------------------------------------------------------
