@@ -258,29 +258,10 @@ def test_paths_that_are_refused(x, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_what_is_no_regular_file(x, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="not a regular file"):
-        amofa.fit(x, checkpoint=tmp_path / "pipe")
-
-
 def test_errors_of_arguments_come_before_the_file(x, path):
     with pytest.raises(ValueError, match="NaN"):
         amofa.fit(np.full((3, 2), np.nan), checkpoint=path)
     assert not path.exists()
-
-
-def test_links_are_followed(x, path, tmp_path):
-    link = tmp_path / "link"
-    try:
-        link.symlink_to(path)
-    except OSError:
-        pytest.skip("the system makes no links")
-    path.touch()
-    plain = amofa.fit(x, checkpoint=link)
-    assert link.is_symlink()
-    assert_same(amofa.load(path), plain)
 
 
 # ---- damage ----------------------------------------------------------------------------------------------------------

@@ -6,12 +6,9 @@ import pytest
 from fits import NOISES, check_model
 
 import amofa
-from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized
-from amofa._noise import Noise
-from amofa._parameters import Component, Parameters
+from amofa._parameters import Component
 from amofa._search.init import _with_most_factors, check_init
-from amofa._search.paper_moves import with_tied_noise, without_idle
 from amofa.metrics import normalized_information_distance
 
 Mixture = amofa.MixtureOfFactorAnalyzers
@@ -238,13 +235,6 @@ def test_labels_that_each_row_has_of_its_own(rng, search):
     check_model(amofa.fit(X, init=np.arange(12), search=search), X)
 
 
-def test_labels_of_a_wide_table(rng):
-    X = rng.normal(size=(20, 40)) + np.repeat([[0], [4]], 10, axis=0)
-    model = amofa.fit(X, init=np.repeat([3, 1], 10))
-    assert model.n_components == 2
-    check_model(model, X)
-
-
 def test_rows_that_are_all_the_same(search):
     with pytest.warns(amofa.AmofaWarning, match="constant"):
         assert amofa.fit(np.ones((4, 2)), init=[0, 0, 1, 1], search=search).n_components == 1
@@ -282,21 +272,6 @@ def test_labels_of_rows_without_weight_alone(rng):
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def test_to_the_coordinates_of_a_search_and_back(rng):
-    X = rng.normal(size=(50, 3)) * [1e-3, 1, 1e4] + [5, 0, -1e6]
-    X[:, 1] = 4.0
-    coordinates = Standardized.of(X, None).coordinates
-    model = Mixture([0.25, 0.75], X[:2], rng.normal(size=(2, 3, 1)), rng.uniform(1, 2, (2, 3)))
-    expressed = coordinates.express(model._parameters)
-    assert expressed.n_features == 2
-    back = coordinates.restore(expressed, np.array([9.0, 0.5, 9.0]))
-    for name in ("weights", "means", "uniquenesses", "loadings"):
-        found, expected = getattr(back, name), getattr(model._parameters, name).copy()
-        if name in ("uniquenesses", "loadings"):
-            expected[:, 1] = {"uniquenesses": 0.5, "loadings": 0.0}[name]
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 def test_factors_that_are_too_many_become_noise(rng):
     loadings, noise = rng.normal(size=(4, 6)), rng.uniform(0.5, 1, 6)
     component = Component(1.0, np.zeros(6), loadings, noise)
@@ -312,28 +287,6 @@ def test_factors_that_are_too_many_become_noise(rng):
     best = np.linalg.eigh(white.T @ white)[1][:, -1] @ np.diag(1 / np.sqrt(noise))
     one = _with_most_factors(component, 1).loadings[0] / noise
     assert abs(one @ best) == pytest.approx(np.linalg.norm(one) * np.linalg.norm(best), rel=1e-9)
-
-
-def test_noise_that_is_tied(rng):
-    components = [Component(w, rng.normal(size=3), np.zeros((0, 3)), rng.uniform(1, 2, 3)) for w in (0.25, 0.75)]
-    parameters = Parameters.from_components(components)
-    assert with_tied_noise(parameters, Noise.COMPONENT) is parameters
-    shared = with_tied_noise(parameters, Noise.SHARED).uniquenesses
-    expected = components[0].uniquenesses ** 0.25 * components[1].uniquenesses ** 0.75
-    np.testing.assert_allclose(shared, [expected] * 2, rtol=1e-12)
-    isotropic = with_tied_noise(parameters, Noise.ISOTROPIC).uniquenesses
-    np.testing.assert_allclose(isotropic, np.repeat(parameters.uniquenesses.mean(axis=1)[:, None], 3, axis=1))
-
-
-def test_components_that_come_to_nothing(rng):
-    a, b = (Component(w, rng.normal(size=2), np.zeros((0, 2)), np.ones(2)) for w in (0.6, 0.4))
-    both = Parameters.from_components([a, b])
-    rows = Samples(rng.normal(size=(100, 2)))
-    assert without_idle(both, rows) is both
-    assert without_idle(Parameters.from_components([a, b, a._replace(weight=1e-9)]), rows).n_components == 2
-    assert without_idle(Parameters.from_components([a, b, b]), rows).n_components == 2
-    three = Parameters.from_components([b, b._replace(mean=b.mean + 1), b._replace(mean=b.mean + 2)])
-    assert without_idle(three, Samples(np.ones((1, 2)))).n_components == 3
 
 
 def test_rows_that_are_the_same_may_have_several_labels():

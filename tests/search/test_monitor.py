@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-import threading
 from dataclasses import fields
 
 import datasets
@@ -11,12 +10,8 @@ import pytest
 
 import amofa
 from amofa._data.row_chunks import Samples
-from amofa._search.constraints import Constraints
-from amofa._search.monitor import Monitor, OutOfTime
-from amofa._search.state import State
 from amofa._search.task import Task
 from amofa.history import Step
-from amofa.threads import in_order, use_threads
 
 
 def as_step(live):
@@ -55,13 +50,7 @@ def test_what_the_callback_returns_stops_the_search(x, search):
 
 def test_a_stopped_search_keeps_to_what_was_given(x):
     """As far as there is such a model: the cheapest of all would have more components."""
-    costs = []
-
-    def stop(step):
-        costs.append((step.n_components, step.cost))
-        return step.n_components == 2
-
-    assert amofa.fit(x, n_components=2, callback=stop).n_components == 2
+    assert amofa.fit(x, n_components=2, callback=lambda step: step.n_components == 2).n_components == 2
 
 
 def test_a_search_from_two_starts_that_is_stopped_in_the_second(x):
@@ -191,12 +180,6 @@ def test_every_step_is_logged(x, caplog, search):
         assert f"factors {' '.join(map(str, step.n_factors))}," in message
 
 
-def test_rejected_steps_are_for_debugging(x, caplog):
-    caplog.set_level(logging.INFO, logger="amofa")
-    model = amofa.fit(x)
-    assert len(caplog.records) == sum(step.accepted for step in model.history) < len(model.history)
-
-
 def test_nothing_is_written_unasked(x, capfd):
     amofa.fit(x)
     assert capfd.readouterr() == ("", "")
@@ -216,32 +199,6 @@ def test_an_interrupt_of_the_last_look_after_a_stop(x, monkeypatch):
     with pytest.raises(amofa.FitInterrupted) as caught:
         amofa.fit(x, callback=lambda step: step.n_components == 2)
     assert caught.value.model.n_components == 2
-
-
-def test_an_interrupt_is_heard_by_all_threads():
-    """Those that help give up what they are at, once nobody waits for it."""
-    begun, seen = threading.Event(), []
-    monitor = Monitor(State(), Samples(np.zeros((1, 1))), Constraints())
-
-    def make_worker():
-        def work(number):
-            if threading.current_thread() is threading.main_thread():
-                begun.wait(20)
-                raise KeyboardInterrupt
-            begun.set()
-            try:
-                while True:
-                    monitor.check()
-            except OutOfTime:
-                seen.append(number)
-                raise
-
-        return work
-
-    with use_threads(2), pytest.raises(KeyboardInterrupt):
-        in_order(make_worker, range(2))
-    assert len(seen) == 1
-    monitor.check()
 
 
 # ---- iterations ------------------------------------------------------------------------------------------------------
@@ -298,10 +255,3 @@ def test_an_error_or_interrupt_in_an_iteration(x):
         amofa.fit(x, on_iteration=fail)
     with pytest.raises(TypeError, match="on_iteration must be a function of an iteration, got 3"):
         amofa.fit(x, on_iteration=3)
-
-
-def test_iterations_that_a_checkpoint_has_are_not_made_again(x, tmp_path):
-    amofa.fit(x, checkpoint=tmp_path / "file")
-    iterations = []
-    amofa.fit(x, checkpoint=tmp_path / "file", on_iteration=iterations.append)
-    assert iterations == []

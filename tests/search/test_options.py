@@ -18,9 +18,7 @@ def test_fit_has_the_options_in_their_order_with_their_defaults():
 
 def test_options_that_do_not_decide_are_those_that_control_the_run():
     control = {option.name for option in fields(FitOptions)} - set(FitOptions().deciding())
-    assert control == {
-        *("callback", "on_iteration", "progress", "on_interrupt", "max_time", "checkpoint", "n_threads"),
-    }
+    assert control == {*("callback", "on_iteration", "progress", "on_interrupt", "max_time", "checkpoint", "n_threads")}
 
 
 @pytest.mark.parametrize("search", SEARCHES)

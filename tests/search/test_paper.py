@@ -11,9 +11,9 @@ import amofa
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates
 from amofa._em.standard import Settings, standard_em
-from amofa._parameters import Component, Parameters
+from amofa._parameters import Component
 from amofa._search.monitor import Monitor
-from amofa._search.paper import Constraints, PaperSearch, ranked
+from amofa._search.paper import Constraints, PaperSearch
 from amofa._search.state import END, State
 from amofa.criterion import CRITERIA
 
@@ -136,25 +136,6 @@ def test_the_history_is_complete(rows, criterion):
     assert all(np.isfinite([step.cost, step.message_length, step.log_likelihood]).all() for step in history)
     assert all(step.n_components == len(step.n_factors) for step in history)
     assert max(p for step in history for p in step.n_factors) <= np.ceil(0.8 * rows.shape[1])
-
-
-def test_the_last_round_of_growth_is_recorded(rng):
-    """One Gaussian is split, and given a factor, in vain."""
-    _, _, history = run(DATA["noise"](rng), criterion="bic")
-    assert [(step.action, step.accepted) for step in history] == [
-        ("start", True),
-        ("split", False),
-        ("factor", False),
-    ]
-
-
-def test_iterations_of_local_fits_are_counted(rng):
-    """One iteration for each of four starts, and one on all rows; twice that where a second split was tried."""
-    _, _, history = run(blobs(rng)[0], max_iter=1, n_components=5)
-    splits = [step.n_iter for step in history if step.action == "split"]
-    assert splits[0] == 5
-    assert set(splits) == {5, 10}
-    assert {step.n_iter for step in history if step.action in ("start", "factor")} == {1}
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -284,13 +265,6 @@ def test_max_factors_bounds_what_is_looked_at(rng, most):
     assert max(p for step in history for p in step.n_factors) == max(fit.parameters.n_factors) == most
 
 
-def test_no_limit_changes_nothing_where_it_does_not_bind(rng):
-    X = datasets.example_2(rng)[0]
-    free = run(X)
-    bounded = run(X, max_components=50, max_factors=50)
-    assert free[2] == bounded[2]
-
-
 # ---- both given: plain maximum likelihood ----------------------------------------------------------------------------
 
 # Options with which a search's costs are those of the likelihood and the criterion alone.
@@ -321,15 +295,6 @@ def test_with_both_given_it_is_a_maximum_of_the_likelihood(rng, search, K, p):
     assert 0 < dense_em(X, components_of(model), 50) - model.log_likelihood + 1e-6 < 1
 
 
-@pytest.mark.parametrize("p", [1, 2])
-def test_one_factor_analyser_is_fitted_as_well_as_from_the_true_one(rng, search, p):
-    X, _ = datasets.factor_analysers(rng, 6, [p], [400])
-    model = amofa.fit(X, search=search, n_components=1, n_factors=p, tol=1e-9, max_iter=5000, **NO_PRIOR[search])
-    truth = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:p]
-    start = [Component(1.0, X.mean(axis=0), truth, np.full(6, 0.4))]
-    assert model.log_likelihood > dense_em(X, start, 500) - 1e-3
-
-
 @pytest.mark.parametrize("d", [1, 4])
 def test_one_component_without_factors_is_a_diagonal_gaussian(rng, search, d):
     X = 1e3 + rng.standard_normal((50, d)) * rng.uniform(0.1, 10, d)
@@ -345,15 +310,6 @@ def test_with_both_given_the_criterion_does_not_matter(rng, search):
     models = [amofa.fit(X, search=search, n_components=2, n_factors=1, criterion=name) for name in ("bic", "aic")]
     np.testing.assert_array_equal(models[0].means, models[1].means)
     assert models[0].log_likelihood == models[1].log_likelihood
-
-
-def test_more_components_or_factors_raise_the_likelihood(rng, search):
-    """Nested models: each is grown from the one before."""
-    X, _ = blobs(rng)
-    values = [amofa.fit(X, search=search, n_components=K, n_factors=1).log_likelihood for K in (1, 2, 3)]
-    assert (np.diff(values) > 1).all()
-    values = [amofa.fit(X, search=search, n_components=1, n_factors=p).log_likelihood for p in (0, 1, 2)]
-    assert (np.diff(values) > 1).all()
 
 
 # ---- criteria, seen from outside -------------------------------------------------------------------------------------
@@ -424,38 +380,3 @@ def test_groups_and_factors_are_found(rng, search):
     surplus = model.n_factors - [3, 2, 1]  # by falling weight
     assert ((surplus >= 0) & (surplus <= 1)).all()
     assert (model.predict(X) == np.array([1, 2, 0])[labels]).mean() > 0.99
-
-
-# ---- the order of candidates -----------------------------------------------------------------------------------------
-
-
-def test_candidates_are_ranked_by_their_measure():
-    measure = np.array([1.0, 5.0, 3.0, 5.0, 9.0])
-    assert ranked(measure, [True] * 5) == [4, 1, 3, 2, 0]
-    assert ranked(measure, [True, True, True, True, False]) == [1, 3, 2, 0]
-    assert ranked(measure, [False] * 5) == []
-
-
-@pytest.mark.parametrize(
-    ("constraints", "n_factors", "met"),
-    [
-        ({}, (1, 2), True),
-        ({"n_components": 2}, (1, 2), True),
-        ({"n_components": 3}, (1, 2), False),
-        ({"n_factors": 1}, (1, 1, 1), True),
-        ({"n_factors": 1}, (1, 2), False),
-        ({"n_components": 2, "n_factors": (2, 1)}, (2, 1), True),
-        ({"n_components": 2, "n_factors": (2, 1)}, (1, 2), False),
-        ({"n_components": 1, "n_factors": 0}, (0,), True),
-    ],
-)
-def test_what_meets_the_limits(constraints, n_factors, met):
-    assert Constraints(**constraints).met_by(Parameters(3, n_factors)) is met
-
-
-@pytest.mark.parametrize(
-    ("constraints", "first"),
-    [({}, 1), ({"max_factors": 0}, 0), ({"max_factors": 3}, 1), ({"n_factors": 4}, 4), ({"n_factors": (3, 2, 5)}, 2)],
-)
-def test_with_how_many_factors_components_are_made(constraints, first):
-    assert Constraints(**constraints).first_factors == first

@@ -55,14 +55,6 @@ def test_example_2(rng):
     assert 0.22 < distances.mean() < 0.29
 
 
-def test_the_bound_would_not_be_met_by_chance():
-    """IMoFA finds K = 4 in 33 of 100, ULFMM in 56: they fall short of it nearly always."""
-    bound = least_successes(0.9)
-    assert bound < 0.9 * N_DRAWS
-    assert stats.binom.sf(bound - 1, N_DRAWS, 0.56) < 0.05
-    assert stats.binom.sf(bound - 1, N_DRAWS, 0.33) < 1e-4
-
-
 # ---- the authors' sets -----------------------------------------------------------------------------------------------
 
 
@@ -122,11 +114,6 @@ def authors_message_length(model, X):
 def test_message_length_of_the_authors_models(authors_model):
     X, model, found = authors_model
     assert authors_message_length(model, X) == pytest.approx(float(found["message_length_bits"]), rel=1e-9)
-
-
-def test_the_authors_integer_code():
-    for codes, length in (((0,), 0), ((1,), 1), ((2,), 2), ((3, 4), 4), ((5, 8), 7), ((9, 16), 8), ((17, 32), 12)):
-        assert [authors_integer_code(m) for m in codes] == [length] * len(codes)
 
 
 def test_the_search_finds_what_the_authors_program_found(authors_model):

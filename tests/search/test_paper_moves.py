@@ -98,13 +98,6 @@ def bent_rows(rng, d, n=200):
     return x + 0.3 * x[:, :1] ** 2 + rng.exponential(size=(n, d))
 
 
-@pytest.mark.parametrize(("d", "n_starts"), [(1, 1), (2, 2), (3, 4), (5, 4), (8, 4)])
-def test_number_of_starts(rng, d, n_starts):
-    x = bent_rows(rng, d)
-    children = one_iteration_split(Samples(x), single(x.mean(axis=0)), 0, covariance_of(x))
-    assert children.n_iter == n_starts
-
-
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_children_start_one_deviation_along_every_axis(rng, d):
     """At mu + s and mu - s, with s = sum_j +-sqrt(lambda_j) v_j, and with the parent's factors and uniquenesses."""
@@ -211,19 +204,6 @@ def test_no_split_where_two_do_not_hold(rng):
     assert split_component(Samples(x), parent, 0, covariance_of(x), settings(3)) is not None
 
 
-@pytest.mark.parametrize("unit", [1e-8, 1e8])
-def test_a_split_does_not_depend_on_the_unit(rng, unit):
-    x = bent_rows(rng, 3)
-    costs = []
-    for scale in (1.0, unit):
-        parent = first_mixture(Samples(x * scale), 1, np.full(3, 1e-4) * scale**2)
-        how = Settings(CRITERIA["bic"], np.full(3, 1e-4) * scale**2, tol=1e-5, max_iter=100, annihilates=True)
-        fit = split_component(Samples(x * scale), parent, 0, covariance_of(x * scale), how)
-        costs.append((fit.n_iter, fit.cost - 3 * len(x) * np.log(scale)))
-    assert costs[1][0] == costs[0][0]
-    assert costs[1][1] == pytest.approx(costs[0][1], rel=1e-9)
-
-
 # ---- factor ----------------------------------------------------------------------------------------------------------
 
 
@@ -276,30 +256,6 @@ def test_a_new_factor_is_the_leading_axis_of_the_residuals(rng, k, floor):
             np.testing.assert_array_equal(a, b)
 
 
-def test_uniquenesses_are_floored_column_by_column(rng):
-    """Along (1, 1, 0, 0), with variance 2 and all the covariance there is, nothing is left for two columns."""
-    x = rng.standard_normal((4000, 1)) * [1.0, 1.0, 0.0, 0.0] + 0.1 * rng.standard_normal((4000, 4))
-    parameters = single(np.zeros(4))
-    parameters.uniquenesses[:] = 0.5
-    floor = np.array([0.01, 0.02, 0.03, 0.04])
-    got = add_factor(parameters, 0, covariance_of(x), floor)
-    np.testing.assert_array_equal(got.uniquenesses[0, :2], floor[:2])
-    np.testing.assert_allclose(got.uniquenesses[0, 2:], 0.5, atol=1e-2)
-
-
-def test_a_missing_factor_is_found(rng):
-    """The new column lies along the factor that the mixture lacks, and raises the likelihood."""
-    truth = random_mixture(rng, 1, 8, 2)
-    x = random_rows(rng, truth, 3000)
-    noise = truth.uniquenesses[0] + truth.loadings[1] ** 2
-    lacking = Parameters.from_components([truth.component(0)._replace(loadings=truth.loadings[:1], uniquenesses=noise)])
-    got = add_factor(lacking, 0, covariance_of(x - truth.means[0]), np.full(8, 1e-4))
-    missing = truth.loadings[1] / np.linalg.norm(truth.loadings[1])
-    column = got.loadings[1] / np.linalg.norm(got.loadings[1])
-    assert abs(missing @ column) > 0.8
-    assert reference.log_likelihood(x, None, got.components()) > reference.log_likelihood(x, None, lacking.components())
-
-
 # ---- wide tables -----------------------------------------------------------------------------------------------------
 
 
@@ -309,23 +265,6 @@ def wide(request, rng):
     parameters = random_mixture(rng, 2, 20, [0, 2], spread=0.5)
     samples = Samples(random_rows(rng, parameters, 15), weights=rng.uniform(0.5, 2, 15) if request.param else None)
     return parameters, samples, shapes(samples, parameters), samples.moments(parameters)
-
-
-def test_rows_make_the_moments_of_a_wide_table(wide):
-    _, _, narrow, dense = wide
-    np.testing.assert_allclose(narrow.means, dense.means, rtol=1e-12)
-    for panel, covariance in zip(narrow.covariances, dense.covariances, strict=True):
-        np.testing.assert_allclose(panel.rows.T @ panel.rows, covariance, atol=1e-12)
-        np.testing.assert_allclose(variances(panel), variances(covariance), rtol=1e-12)
-
-
-def test_moments_of_other_tables_are_matrices(rng):
-    parameters = random_mixture(rng, 2, 4, 1)
-    samples = Samples(random_rows(rng, parameters, 4))
-    dense = samples.moments(parameters)
-    got = shapes(samples, parameters)
-    np.testing.assert_array_equal(np.array(got.covariances), dense.covariances)
-    np.testing.assert_array_equal(got.means, dense.means)
 
 
 def test_moves_of_a_wide_table_are_those_of_its_covariances(wide):

@@ -78,10 +78,6 @@ def test_nothing_where_there_is_no_terminal(rows, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_line_changes_nothing(rows):
-    assert amofa.fit(rows, progress=True).history == amofa.fit(rows).history
-
-
 def test_without_rich(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(ImportError, match=r"progress=True needs rich: python -m pip install 'amofa\[progress\]'"):

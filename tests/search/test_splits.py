@@ -239,12 +239,6 @@ def test_parts_of_less_than_three_rows_are_none(rng):
     assert parts(x, 0.5 * w, np.arange(10) < 4, problem_with(2)) is None
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_tiny_sets_have_no_start(rng, n):
-    x, w = rng.standard_normal((3, n)), np.ones(n)
-    assert not any(parts(x, w, mask, problem_with(3)) for mask in masks_of(x).all)
-
-
 def test_layers_show_the_factors_of_their_parts(rng):
     second = np.repeat([False, True], 300)
     common = rng.standard_normal(600)
