@@ -75,18 +75,6 @@ def test_passes_are_the_same_bit_for_bit_with_any_number_of_threads(many_rows):
                 np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("search", ["thorough", "paper"])
-def test_fits_are_the_same_bit_for_bit_with_any_number_of_threads(search):
-    rng = np.random.default_rng(1)
-    X = random_rows(rng, random_mixture(rng, 3, 5, [1, 2, 0]), 60_000)
-    one, three = (
-        amofa.fit(X, search=search, n_components=3, n_factors=1, max_iter=8, tol=1e-3, n_threads=n) for n in (1, 3)
-    )
-    for name in ("weights", "means", "uniquenesses"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
-    assert one.history == three.history
-
-
 @pytest.mark.parametrize(("d", "n", "options"), [(4, 900, {}), (35, 500, {"noise": "component"}), (50, 40, {})])
 def test_a_search_is_the_same_bit_for_bit_with_any_number_of_threads(d, n, options):
     """Splits, and with many columns the M-steps, side by side."""
@@ -132,52 +120,6 @@ def run(code):
     return process.stdout.split()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_process_has_threads_of_its_own():
-    out = run(
-        """
-        expected = score(3)
-        assert any(t.name.startswith("amofa") for t in threading.enumerate())
-        child = os.fork()
-        if child == 0:
-            assert threading.active_count() == 1
-            assert score(3) == expected
-            assert any(t.name.startswith("amofa") for t in threading.enumerate())
-            os._exit(7)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), score(3) == expected)
-        """
-    )
-    assert out == ["7", "True"]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_process_forked_in_the_midst_of_work_is_not_held_up():
-    out = run(
-        """
-        from threadpoolctl import threadpool_limits, threadpool_info
-        threadpool_limits(2)
-        started, go_on = threading.Event(), threading.Event()
-
-        def hold():
-            with threads.single_blas_thread():
-                started.set()
-                go_on.wait()
-
-        holder = threading.Thread(target=hold)
-        holder.start()
-        started.wait()
-        child = os.fork()
-        if child == 0:
-            numbers = {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-            os._exit(7 if numbers == {2} and not held._holders and score(2) == score(1) else 1)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        go_on.set()
-        holder.join()
-        """
-    )
-    assert out == ["7"]
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_of_a_pool_have_one_thread_each(method, tmp_path):
     if method not in __import__("multiprocessing").get_all_start_methods():
@@ -202,16 +144,3 @@ def test_processes_of_a_pool_have_one_thread_each(method, tmp_path):
     command = [sys.executable, "-W", "ignore", str(script)]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert process.stdout.split() == ["done"], process.stderr
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_workers_of_joblib(backend, monkeypatch):
-    joblib = pytest.importorskip("joblib")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    rng = np.random.default_rng(0)
-    X = random_rows(rng, random_mixture(rng, 2, 4, [1, 1]), 40_000)
-    options = {"n_components": 2, "n_factors": 1, "max_iter": 3, "search": "paper"}
-    tasks = [joblib.delayed(amofa.fit)(X, **options) for _ in range(4)]
-    expected = amofa.fit(X, **options, n_threads=1)
-    for model in joblib.Parallel(2, backend=backend)(tasks):
-        np.testing.assert_array_equal(model.means, expected.means)
