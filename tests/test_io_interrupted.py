@@ -7,8 +7,6 @@ import textwrap
 import pytest
 from processes import run_python
 
-import amofa
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no such signals and limits here")
 
 # ---- killed ----------------------------------------------------------------------------------------------------------
@@ -103,33 +101,6 @@ def test_a_kill_at_any_call_of_the_system_leaves_a_whole_file(tmp_path):
     assert n_points > n_left > 20
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path):
-    script = """
-    path, n_moments = sys.argv[1], int(sys.argv[2])
-    models = [model(i) for i in range(4)]
-    n_left = 0
-    for delay in np.random.default_rng(0).uniform(0, 0.02, n_moments):
-        child = os.fork()
-        if child == 0:
-            while True:
-                for one in models:
-                    one.save(path)
-        while not os.path.exists(path):
-            time.sleep(0.001)
-        time.sleep(delay)
-        os.kill(child, signal.SIGKILL)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        assert number_of(path) in range(4)
-        n_left += left_by_a_kill(path)
-    print(n_left)
-    """
-    n_moments = int(os.environ.get("AMOFA_TEST_MOMENTS", "60"))
-    process = run_python(MODELS + textwrap.dedent(script), tmp_path / "model.npz", n_moments)
-    assert int(process.stdout) <= n_moments
-
-
 # ---- a full disk -----------------------------------------------------------------------------------------------------
 
 
@@ -158,42 +129,3 @@ def test_a_full_disk_leaves_the_file_that_was_there(tmp_path):
     """
     process = run_python(MODELS + textwrap.dedent(script), tmp_path / "model.npz")
     assert process.stdout.split() == ["27"] * 9 + ["saved"]
-
-
-def test_a_file_system_without_room(tmp_path):
-    """One of 64 kB in memory, where root may have one; its files are there for this process alone."""
-    script = """
-    import ctypes, errno
-    folder = sys.argv[1]
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(0x20000) or libc.mount(b"none", b"/", None, 0x44000, None) or libc.mount(
-        b"tmpfs", folder.encode(), b"tmpfs", 0, b"size=64k"
-    ):
-        print("not allowed")
-        sys.exit()
-    path = os.path.join(folder, "model.npz")
-    small = amofa.MixtureOfFactorAnalyzers([1.0], [[1.0]], [[[1.0]]], [[1.0]])
-    small.save(path)
-    for _ in range(3):
-        try:
-            model(2).save(path)
-        except OSError as error:
-            assert (error.errno, error.filename) == (errno.ENOSPC, path), error
-        else:
-            raise AssertionError("there was room")
-        assert os.listdir(folder) == ["model.npz"]
-        assert amofa.load(path).means[0, 0] == 1
-    small.save(path)
-    print("done")
-    """
-    process = run_python(MODELS + textwrap.dedent(script), tmp_path)
-    if process.stdout.split() != ["done"]:
-        pytest.skip("file systems cannot be mounted here")
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device here")
-def test_a_device_is_not_replaced():
-    model = amofa.MixtureOfFactorAnalyzers([1.0], [[1.0]], [[[1.0]]], [[1.0]])
-    with pytest.raises(OSError, match="not a regular file, and not to be replaced"):
-        model.save("/dev/full")
-    assert not os.path.isfile("/dev/full")
