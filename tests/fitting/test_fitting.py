@@ -78,20 +78,6 @@ def test_em_that_does_not_converge_is_told(rng, search):
     check_model(model, X)
 
 
-def test_a_tighter_tolerance_changes_little(rng, search):
-    """Two overlapping groups of 300 and 100 rows: the weights are those of a tolerance ten times tighter."""
-    # With a prior it is not the likelihood that EM raises.
-    no_prior = {"prior_rows": 0} if search == "thorough" else {}
-    X, _ = datasets.gaussians(rng, [300, 100], [(0.0, 0.0), (2.5, 2.5)], [np.eye(2)] * 2)
-    loose, tight = (
-        amofa.fit(X, search=search, n_components=2, n_factors=0, tol=tol, max_iter=1000, **no_prior)
-        for tol in (1e-5, 1e-6)
-    )
-    np.testing.assert_allclose(loose.weights, tight.weights, atol=0.03)
-    assert (loose.predict(X) == tight.predict(X)).mean() > 0.98
-    assert 0 <= tight.log_likelihood - loose.log_likelihood + 1e-9 < 1e-3 * len(X)
-
-
 # ---- the answer ------------------------------------------------------------------------------------------------------
 
 

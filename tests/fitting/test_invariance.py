@@ -8,7 +8,6 @@ same steps, under every criterion.
 import datasets
 import numpy as np
 import pytest
-from fits import warned
 
 import amofa
 
@@ -86,33 +85,3 @@ def test_under_limits_too(rng, rows, options):
     Y = (rows * units)[:, columns]
     a, b = amofa.fit(rows, search="paper", **options), amofa.fit(Y[::-1], search="paper", **options)
     check_same(a, b, rows, Y)
-
-
-# ---- weights ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_a_weight_of_one_is_none(rows, criterion):
-    options = {"search": "paper", "criterion": criterion}
-    a, b = amofa.fit(rows, **options), amofa.fit(rows, sample_weight=np.ones(len(rows)), **options)
-    check_same(a, b, rows, rows)
-    assert b.message_length == pytest.approx(a.message_length, rel=1e-10)
-
-
-def test_rows_of_weight_zero_are_absent(rng, rows, search):
-    """Wherever they are, and however far away."""
-    w = rng.uniform(0.5, 2, len(rows))
-    w[rng.random(len(rows)) < 0.3] = 0
-    X = rows.copy()
-    X[w == 0] *= 1e30
-    a = amofa.fit(rows[w > 0], search=search, sample_weight=w[w > 0])
-    b = amofa.fit(X, search=search, sample_weight=w)
-    assert a.history == b.history
-    np.testing.assert_array_equal(b.means, a.means)
-    np.testing.assert_array_equal(b.uniquenesses, a.uniquenesses)
-
-
-def test_columns_that_vary_only_in_rows_of_weight_zero_are_constant(rng):
-    X = np.column_stack([rng.standard_normal(50), np.r_[1.0, np.zeros(49)]])
-    _, messages = warned(amofa.fit, X, sample_weight=np.r_[0.0, np.ones(49)])
-    assert messages == ["1 of 2 columns of X are constant and change no decision: 1 (from 0)"]
