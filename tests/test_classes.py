@@ -6,20 +6,11 @@ import numpy as np
 import pytest
 from datasets import factor_analysers, gaussians
 from reference import random_mixture
-from scipy.stats import multivariate_normal
 
 import amofa
 from amofa import classes, pooling
 from amofa.classes import class_parts, distinct_rows, fit_classes
-from amofa.pooling import (
-    ClassFit,
-    Pooling,
-    as_analyser,
-    calibrated_loss,
-    class_models,
-    pooled_covariance,
-    with_prior,
-)
+from amofa.pooling import ClassFit, Pooling, as_analyser, calibrated_loss, pooled_covariance, with_prior
 
 FIXED = {"pooled_rows": 10, "single_weight": 1}
 
@@ -156,15 +147,6 @@ def test_prior_is_worth_its_rows(rng):
     for (n, own), covariance in zip(parts, found, strict=True):
         np.testing.assert_allclose(covariance, (n * own + 7 * pooled) / (n + 7), 1e-9)
     assert with_prior(models, counts, 0.0) == models
-
-
-def test_densities_of_pooled_models_are_those_of_their_covariances(rng):
-    counts = [30.0, 50.0]
-    _, fits = fits_of(rng, [random_mixture(rng, 1, 3, 1), random_mixture(rng, 1, 3, 2)], counts)
-    X = rng.normal(size=(5, 3))
-    for model in class_models(fits, Pooling(5.0, 1.0)):
-        expected = multivariate_normal(model.means[0], model.covariance(0)).logpdf(X)
-        np.testing.assert_allclose(model.score_samples(X), expected, 1e-9)
 
 
 def test_as_analyser_is_exact_in_all_units(rng):

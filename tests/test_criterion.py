@@ -1,7 +1,6 @@
 """Code lengths, parameter counts and criteria against values computed by hand and the paper's equations."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -42,11 +41,6 @@ L1 = math.log(2.865064)  # nats, the code length of 1
 )
 def test_code_length_by_hand(k, bits):
     assert integer_code_length(k) == pytest.approx(L1 + bits * LOG2, rel=1e-12)
-
-
-def test_code_length_grows():
-    lengths = [integer_code_length(k) for k in range(1, 200)]
-    assert all(a < b for a, b in pairwise(lengths))
 
 
 def test_code_lengths_of_all_integers_make_a_code():
@@ -157,24 +151,11 @@ def test_criteria_by_hand():
     assert costs == pytest.approx({"bic": 50 + 8 * math.log(100), "aic": 66, "icl": 54 + 8 * math.log(100)}, rel=1e-14)
 
 
-def test_criteria_have_names():
-    assert set(CRITERIA) == {"mml", "bic", "aic", "icl"}
-    assert CRITERIA["mml"] is message_length
-
-
 @pytest.mark.parametrize("name", ["bic", "aic", "icl"])
 def test_information_criteria_do_not_depend_on_weights(name):
     penalty = CRITERIA[name](3, (1, 2), 100)
     assert penalty.cost(-50.0, 4.0, (0.5, 0.5)) == penalty.cost(-50.0, 4.0, (1.0, 0.0))
     assert penalty.min_soft_counts == (9 / 2, 11 / 2)
-
-
-@pytest.mark.parametrize("name", sorted(CRITERIA))
-def test_every_criterion_falls_with_the_likelihood_and_rises_with_factors(name):
-    penalty = CRITERIA[name](6, (2, 3), 500)
-    costs = [penalty.cost(value, 1.0, (0.5, 0.5)) for value in (-100.0, -90.0)]
-    assert costs[0] - costs[1] == pytest.approx(10.0, rel=1e-12)
-    assert CRITERIA[name](6, (3, 3), 500).cost(-100.0, 1.0, (0.5, 0.5)) > costs[0]
 
 
 def test_only_the_integrated_likelihood_uses_the_entropy():
@@ -298,23 +279,6 @@ def test_likelihood_has_no_price():
     assert likelihood.prices(10.0, 3).tolist() == [0.0] * 4
     assert likelihood.mean_prices(10.0) == (-math.inf, 0.0)
     assert likelihood.mixture([(10.0, 2, -3.0), (5.0, 0, 1.0)]) == 0.0
-
-
-@pytest.mark.parametrize("noise", NOISES)
-def test_a_narrower_component_costs_more(rng, noise):
-    evidence = Evidence(5, 100.0, noise, 4.0)
-    c = random_mixture(rng, 1, 5, 2).component(0)
-    prices = [evidence.component(50.0, 2, log_determinant(c) + 5 * math.log(s)) for s in (1e-6, 1e-4, 1e-2)]
-    # A determinant of 1e10 more for each step.
-    assert prices[0] - prices[1] == pytest.approx(5 * math.log(100) / 2, rel=1e-12)
-    assert prices[1] - prices[2] == pytest.approx(5 * math.log(100) / 2, rel=1e-12)
-
-
-@pytest.mark.parametrize("noise", NOISES)
-def test_more_factors_cost_more(noise):
-    d, n = 8, 400.0
-    for pricing in (Evidence(d, n, noise, 4.0), *(Counted(CRITERIA[name], d, n, noise) for name in CRITERIA)):
-        assert (np.diff(pricing.prices(150.0, 4)) > 0).all()
 
 
 @pytest.mark.parametrize("noise", NOISES)

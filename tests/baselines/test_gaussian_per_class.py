@@ -6,9 +6,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import amofa
-from amofa._parameters import Parameters
 from amofa.baselines import gaussian_per_class
-from amofa.baselines._gaussian import full_component, gaussian_components, mixture_parameters
+from amofa.baselines._gaussian import full_component, mixture_parameters
 
 COVARIANCES = ("full", "diag", "spherical")
 
@@ -42,18 +41,6 @@ def test_any_covariance_is_a_factor_analyser(rng, d, scale):
     units = np.sqrt(np.diag(covariance))
     modelled = component.loadings.T @ component.loadings + np.diag(component.uniquenesses)
     np.testing.assert_allclose(modelled / units / units[:, None], covariance / units / units[:, None], atol=1e-13)
-
-
-def test_densities_of_full_covariances_are_those_of_scipy(rng):
-    means, roots = rng.standard_normal((3, 6)), rng.standard_normal((3, 6, 6))
-    covariances = roots @ roots.transpose(0, 2, 1) + 1e-3 * np.eye(6)
-    components = gaussian_components([0.2, 0.3, 0.5], means, covariances, "full")
-    model = amofa.MixtureOfFactorAnalyzers._from_fit(Parameters.from_components(components), None)
-    X = rng.standard_normal((50, 6)) * 3
-    densities = sum(
-        w * multivariate_normal(m, c).pdf(X) for w, m, c in zip([0.2, 0.3, 0.5], means, covariances, strict=True)
-    )
-    np.testing.assert_allclose(model.score_samples(X), np.log(densities), rtol=1e-10)
 
 
 def test_a_singular_covariance_is_refused():
@@ -105,16 +92,6 @@ def test_free_parameters_of_classes(classes, covariance, count):
     model = result.models[0]
     assert model.bic(mine) == pytest.approx(-2 * model.log_likelihood + count * np.log(len(mine)))
     assert model.message_length == pytest.approx(count / 2 * np.log(50) + np.log(50) / 2 - model.log_likelihood)
-
-
-def test_models_of_classes_are_saved(classes, tmp_path):
-    X, y = classes
-    for model in gaussian_per_class(X, y).models:
-        model.save(tmp_path / "m.npz")
-        loaded = amofa.load(tmp_path / "m.npz")
-        assert np.array_equal(loaded.score_samples(X), model.score_samples(X))
-        assert loaded.n_parameters == model.n_parameters
-        assert loaded.history == model.history
 
 
 def test_classes_of_one_row_and_of_equal_rows_have_the_ridge(rng):

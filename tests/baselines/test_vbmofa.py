@@ -14,10 +14,6 @@ from amofa.baselines import _births, _pruning, vbmofa
 from amofa.baselines import _variational as variational
 
 
-def settings(d, *, max_factors=3, shares_noise=True, n_tries=2):
-    return _births.BirthSettings(np.full(d, 1e-4), max_factors, None, n_tries, 1e-6, 300, shares_noise)
-
-
 def moments_of(X, R):
     """Moments of rows under responsibilities R (n, K)."""
     counts = R.sum(axis=0)
@@ -194,30 +190,6 @@ def test_what_is_not_finite_is_named(begun):
     ):
         with pytest.raises(FloatingPointError, match="the posterior of a component is not finite"):
             wrong()
-
-
-def test_bound_without_spread_is_that_of_the_prior():
-    """Where Q of loadings and precisions is the prior, and there are no rows, nothing is to be paid."""
-    d, q = 4, 3
-    posterior = variational.Posterior(
-        n_live=np.array([q]),
-        means=np.zeros((1, d)),
-        loadings=np.zeros((1, q, d)),
-        mean_variances=np.ones((1, d)),
-        weighted=np.eye(1 + q)[None] * d,
-        plain=np.eye(1 + q)[None] * d,
-        log_determinants=np.zeros(1),
-        rates=np.full((1, q), 1.0 + d / 2),
-        dirichlet=np.ones(1),
-        noise=np.ones((1, d)),
-        center=np.zeros(d),
-        spread=np.ones(d),
-    )
-    a = 1 + d / 2
-    of_precisions = (a - 1) * digamma(a) - gammaln(a) + np.log(a) + a * (1 / a - 1)
-    # E[nu] = 1, so the loadings have only what E[log nu] differs from log 1.
-    of_loadings = -0.5 * d * (digamma(a) - np.log(a))
-    assert variational.divergence(posterior) == pytest.approx(q * (of_precisions + of_loadings), rel=1e-12)
 
 
 # ---- sweeps ----------------------------------------------------------------------------------------------------------

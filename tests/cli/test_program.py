@@ -206,10 +206,7 @@ def test_interrupt_while_commands_are_imported(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("output", "line"),
-    [
-        ([], "amofa: interrupted\n"),
-        (["-o", "out.npz"], "amofa: interrupted; the best model so far is in out.npz\n"),
-    ],
+    [([], "amofa: interrupted\n"), (["-o", "out.npz"], "amofa: interrupted; the best model so far is in out.npz\n")],
 )
 @pytest.mark.usefixtures("files")
 def test_interrupted_fit(monkeypatch, capsys, rows, folder, output, line):

@@ -67,13 +67,8 @@ def test_predict_json(run, rows, mixture):
 @pytest.mark.usefixtures("files")
 def test_score(run, rows, mixture):
     text = run("score", "model.npz", "rows.npy")
-    for value in (
-        mixture.score(rows),
-        300 * mixture.score(rows),
-        mixture.bic(rows),
-        mixture.aic(rows),
-        mixture.icl(rows),
-    ):
+    criteria = [getattr(mixture, name)(rows) for name in ("bic", "aic", "icl")]
+    for value in (mixture.score(rows), 300 * mixture.score(rows), *criteria):
         assert f"{value:.4f}" in text
     assert text.count("lower is better") == 3
     assert text.count("higher is better") == 2
@@ -285,19 +280,8 @@ def test_classify_with_weights_and_priors(run, iris):
         "weighted.csv",
         "\n".join([f"{lines[0]},w", *(f"{line},{w}" for line, w in zip(lines[1:], weights, strict=True))]),
     )
-    out = run(
-        "classify",
-        "weighted.csv",
-        "new.csv",
-        "--labels",
-        "kind",
-        "--weights",
-        "w",
-        "--priors",
-        "empirical",
-        "--json",
-        "--proba",
-    )
+    options = "--labels kind --weights w --priors empirical --json --proba"
+    out = run("classify", "weighted.csv", "new.csv", *options.split())
     classes = fit_classes(X[:100], y, sample_weight=weights, priors="empirical")
     # Columns that lie apart in memory are summed in another order.
     np.testing.assert_allclose(

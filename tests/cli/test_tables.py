@@ -4,7 +4,6 @@ import io
 import os
 import pickle
 import sys
-import zipfile
 
 import numpy as np
 import pytest
@@ -440,15 +439,6 @@ def test_refused_output(tmp_path):
         write_table(str(tmp_path / "x.npz"), {"a": np.zeros(1)})
     with pytest.raises(FileNotFoundError):
         write_table(str(tmp_path / "no" / "x.csv"), {"a": np.zeros(1)})
-
-
-def test_members_of_an_archive_that_are_no_arrays(tmp_path):
-    """Numpy gives their bytes; they are no tables."""
-    path = tmp_path / "archive.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("X.npy", b"garbage")
-    with pytest.raises(ValueError, match=r"archive\.npz"):
-        read_table(str(path))
 
 
 # ---- labels, missing cells, columns by the names of a model ----------------------------------------------------------

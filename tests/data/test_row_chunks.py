@@ -153,17 +153,6 @@ def test_the_jacobian_gives_back_the_log_likelihood_of_the_table(rng):
 # ---- passes ----------------------------------------------------------------------------------------------------------
 
 
-def test_sums_of_rows(rng):
-    parameters = random_mixture(rng, 2, 3, 1)
-    samples = Samples(random_rows(rng, parameters, 100))
-    sums = samples.sums(parameters)
-    assert sums[2:4].sum() == pytest.approx(100, rel=1e-13)
-    assert samples.log_likelihood(parameters) == sums[0]
-    assert sums[1] > 0
-    sums[1] = 0
-    np.testing.assert_array_equal(samples.sums(parameters, with_entropy=False), sums)
-
-
 @pytest.fixture(scope="module")
 def long_table():
     """Parameters, a table of more values than are kept from pass to pass, row weights."""

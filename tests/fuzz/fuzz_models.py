@@ -43,14 +43,6 @@ class Strange:
         raise RuntimeError("no array after all")
 
 
-class Endless:
-    """As an iterable it has no end."""
-
-    def __iter__(self):
-        while True:
-            yield 0.0
-
-
 def structured():
     return np.zeros(3, dtype=[("a", "f8"), ("b", "f8")])
 

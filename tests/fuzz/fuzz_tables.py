@@ -68,12 +68,6 @@ noise = st.builds(
 )  # fmt: skip
 
 
-def table_file(array):
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=True)
-    return file.getvalue()
-
-
 def archive_file(arrays, compressed):
     file = io.BytesIO()
     (np.savez_compressed if compressed else np.savez)(file, **arrays)

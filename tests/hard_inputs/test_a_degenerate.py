@@ -2,16 +2,7 @@
 
 import numpy as np
 import pytest
-from fits import (
-    blobs,
-    check_equal,
-    final_cost,
-    fitted,
-    fitted_with,
-    parameters_of,
-    positive_definite,
-    same_groups,
-)
+from fits import blobs, check_equal, final_cost, fitted, fitted_with, parameters_of, positive_definite, same_groups
 
 import amofa
 

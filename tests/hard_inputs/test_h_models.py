@@ -87,10 +87,7 @@ SHAPES = {
 WRONG_PARAMETERS = {
     "weights short of one": ({"weights": [0.5, 0.2]}, "weights must sum to 1, got 0.7; divide them by their sum"),
     "weights above one": ({"weights": [1.0, 1.0]}, "weights must sum to 1, got 2"),
-    "a negative weight": (
-        {"weights": [-0.1, 1.1]},
-        "weights must be finite and not negative, got -0.1",
-    ),
+    "a negative weight": ({"weights": [-0.1, 1.1]}, "weights must be finite and not negative, got -0.1"),
     "a weight of NaN": ({"weights": [np.nan, 1.0]}, "weights must be finite and not negative, got nan for component 0"),
     "a weight too many": ({"weights": [0.2, 0.3, 0.5]}, "one row for each of the 3 weights"),
     "a variance of zero": (

@@ -9,14 +9,7 @@ from scipy.stats import multivariate_normal
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # K, d, factors of each component.
-SHAPES = [
-    (1, 2, (1,)),
-    (1, 5, (0,)),
-    (3, 4, (0, 1, 2)),
-    (2, 3, (3, 5)),
-    (4, 7, (2, 2, 0, 4)),
-    (2, 12, (6, 1)),
-]
+SHAPES = [(1, 2, (1,)), (1, 5, (0,)), (3, 4, (0, 1, 2)), (2, 3, (3, 5)), (4, 7, (2, 2, 0, 4)), (2, 12, (6, 1))]
 shapes = pytest.mark.parametrize(("K", "d", "p"), SHAPES)
 NAN = np.nan
 METHODS = ("predict", "predict_proba", "score_samples", "transform")

@@ -81,18 +81,6 @@ def test_far_rows_have_the_limit_of_the_conditional_mean(distance, rng):
         np.testing.assert_allclose(mean / distance, slope @ value, rtol=1e-4, atol=1e-4)
 
 
-def test_factors_that_explain_nearly_everything(rng):
-    loadings = rng.standard_normal((6, 2))
-    model = MixtureOfFactorAnalyzers([1.0], [np.full(6, 5.0)], [loadings], [np.full(6, 1e-10)])
-    X = 5.0 + rng.standard_normal((50, 2)) @ loadings.T
-    values, variances = conditional_moments(model._parameters, np.arange(3), np.arange(3, 6), X[:, :3])
-    np.testing.assert_allclose(values, X[:, 3:], atol=1e-8)
-    # The uniquenesses, and those of three columns about two factors: of the order of 1e-10, to nearly all digits. What
-    # the prior of the factors adds is of this order once more, relatively.
-    slope = loadings[3:] @ np.linalg.pinv(loadings[:3])
-    np.testing.assert_allclose(variances, [1e-10 * (1 + (slope**2).sum(axis=1))] * 50, rtol=1e-6)
-
-
 def exact_given(component, row):
     """Means (q,), variances (q,) of the missing cells of a row, and factor scores (p,), in fractions, then rounded."""
     observed, wanted = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
@@ -167,29 +155,6 @@ def test_condition(K, d, p, rng):
         np.testing.assert_allclose(given.means, means, rtol=1e-10, atol=1e-11)
         for k in range(K):
             np.testing.assert_allclose(given.covariance(k), covariances[k], rtol=1e-10, atol=1e-11)
-
-
-def test_a_joint_density_is_that_of_the_known_times_that_of_the_others(rng):
-    parameters = random_mixture(rng, 3, 6, 2)
-    model = model_of(parameters)
-    for row in random_rows(rng, parameters, 20):
-        known, unknown = row.copy(), row[[0, 3]]
-        known[[0, 3]] = NAN
-        of_others = model.condition([5, 1, 2, 4], row[[5, 1, 2, 4]]).score_samples([unknown])
-        assert model.score_samples([known]) + of_others == pytest.approx(model.score_samples([row]), rel=1e-11)
-
-
-def test_condition_in_two_steps(rng):
-    parameters = random_mixture(rng, 2, 5, 2)
-    row = random_rows(rng, parameters, 1)[0]
-    model = model_of(parameters, ("a", "b", "c", "d", "e"))
-    at_once = model.condition(["d", "a"], row[[3, 0]])
-    in_steps = model.condition(["d"], row[[3]]).condition(["a"], row[[0]])
-    assert at_once.feature_names == in_steps.feature_names == ("b", "c", "e")
-    np.testing.assert_allclose(in_steps.weights, at_once.weights, rtol=1e-11)
-    np.testing.assert_allclose(in_steps.means, at_once.means, rtol=1e-11)
-    for k in range(2):
-        np.testing.assert_allclose(in_steps.covariance(k), at_once.covariance(k), rtol=1e-10)
 
 
 def test_unknown_values_are_marginalised(rng):

@@ -11,6 +11,7 @@ import amofa
 import amofa.plot
 from amofa.history import Step
 
+ROWS = np.zeros((3, 5))
 STEP = Step("start", -1, (1,), 1234.5, 0.0, 0.0, 3, True)
 
 
@@ -58,25 +59,21 @@ def test_the_picture_that_suits(space, searched):
         (lambda p, m: p.clusters(m, columns=(0, 1, 2)), ValueError, "columns must be two columns"),
         (lambda p, m: p.clusters(m, columns="ab"), TypeError, "columns must be a list of columns"),
         (lambda p, m: p.clusters(m, labels=[1]), ValueError, "labels are those of rows; pass X"),
-        (lambda p, m: p.clusters(m, np.zeros((3, 5)), labels=[1]), ValueError, "labels has shape .* 3 rows"),
+        (lambda p, m: p.clusters(m, ROWS, labels=[1]), ValueError, "labels has shape .* 3 rows"),
         (lambda p, m: p.clusters(m, ax="here"), TypeError, "ax must be matplotlib axes, got str"),
         (lambda p, m: p.density(m, column=9), ValueError, "column.* 9"),
-        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=2), ValueError, r"component 2 has no .* \[0, 1\]"),
-        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=3), ValueError, "component must be from 0 to 2"),
+        (lambda p, m: p.factor_scores(m, ROWS, component=2), ValueError, r"component 2 has no .* \[0, 1\]"),
+        (lambda p, m: p.factor_scores(m, ROWS, component=3), ValueError, "component must be from 0 to 2"),
+        (lambda p, m: p.factor_scores(m, ROWS, factors=(0, 2)), ValueError, "factors must be from 0 to 1, got 2"),
+        (lambda p, m: p.factor_scores(m, ROWS, factors=1), TypeError, "factors must be two numbers of"),
+        (lambda p, m: p.factor_scores(m, ROWS, factors=(0, 1, 1)), ValueError, "factors must be two .* 3"),
         (
-            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=(0, 2)),
-            ValueError,
-            "factors must be from 0 to 1, got 2",
-        ),
-        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=1), TypeError, "factors must be two numbers of"),
-        (lambda p, m: p.factor_scores(m, np.zeros((3, 5)), factors=(0, 1, 1)), ValueError, "factors must be two .* 3"),
-        (
-            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=1, factors=(0, 1)),
+            lambda p, m: p.factor_scores(m, ROWS, component=1, factors=(0, 1)),
             ValueError,
             "factors cannot be used: component 1 has one factor",
         ),
         (
-            lambda p, m: p.factor_scores(m, np.zeros((3, 5)), component=1, labels=[0, 1, 2]),
+            lambda p, m: p.factor_scores(m, ROWS, component=1, labels=[0, 1, 2]),
             ValueError,
             "labels cannot be used: component 1 has one factor",
         ),
@@ -84,26 +81,23 @@ def test_the_picture_that_suits(space, searched):
         (lambda p, m: p.loadings(m, component=True), TypeError, "component must be a whole number, got True"),
         (lambda p, m: p.evolution("abc"), TypeError, "search must be a fitted model, or steps of a search; got str"),
         (lambda p, m: p.message_length(3), TypeError, "search must be a fitted model, or steps of a search; got int"),
-        (lambda p, m: p.snapshots([STEP], np.zeros((3, 5))), TypeError, "steps must be .*callback=.*; got Step"),
+        (lambda p, m: p.snapshots([STEP], ROWS), TypeError, "steps must be .*callback=.*; got Step"),
         (lambda p, m: p.density(m, np.full((3, 5), np.nan), column=1), ValueError, "X has no value in column 1"),
         (
             lambda p, m: m.plot(columns=(0, 1)),
             TypeError,
             "columns is not an option of amofa.plot.loadings, .* without rows; pass X",
         ),
-        (lambda p, m: m.plot(np.zeros((3, 5)), scaled=True), TypeError, "scaled is not an option of .*clusters"),
+        (lambda p, m: m.plot(ROWS, scaled=True), TypeError, "scaled is not an option of .*clusters"),
         (lambda p, m: p.evolution(m), ValueError, "there are no steps of a search"),
         (lambda p, m: p.message_length([]), ValueError, "there are no steps of a search"),
-        (lambda p, m: p.snapshots([], np.zeros((3, 5))), ValueError, "there are no steps; collect them"),
+        (lambda p, m: p.snapshots([], ROWS), ValueError, "there are no steps; collect them"),
     ],
 )
 def test_refusals(space, draw, error, message):
     with pytest.raises(error, match=message):
         draw(amofa.plot, space)
     assert plt.get_fignums() == []
-
-
-ROWS = np.zeros((3, 5))
 
 
 @pytest.mark.parametrize(

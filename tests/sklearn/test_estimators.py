@@ -459,15 +459,6 @@ def test_shapes_and_dtypes_are_those_of_the_target_and_rows(rows):
         assert mean.dtype == np.float64
 
 
-def test_far_rows_get_numbers(rows):
-    X, y = rows
-    found = AMoFARegressor().fit(X, y)
-    for far in (1e3, 1e6, 1e150, 1e300):
-        mean, deviation = found.predict(np.array([[far] * 4, [-far] * 4]), return_std=True)
-        assert not np.isnan(mean).any()
-        assert not np.isnan(deviation).any()
-
-
 @pytest.mark.filterwarnings("ignore::amofa.AmofaWarning")
 def test_constant_columns_and_targets(rows):
     X, y = rows
