@@ -84,7 +84,7 @@ def _restore_unless_held() -> None:
         _before.clear()
 
 
-def _after_fork() -> None:
+def _after_fork_in_child() -> None:
     """Keep only the holders of the thread that forked, in the forked process."""
     global _lock
     _lock = Lock()
@@ -95,4 +95,10 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    # No other thread may be about to set the number of threads: OpenBLAS has a lock for that, which the forked process
+    # would wait for without end.
+    os.register_at_fork(
+        before=lambda: _lock.acquire(),
+        after_in_parent=lambda: _lock.release(),
+        after_in_child=_after_fork_in_child,
+    )
