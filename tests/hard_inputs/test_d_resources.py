@@ -170,9 +170,11 @@ LONG_FIT = """
 
     X = np.random.default_rng(0).standard_normal((20_000, 12)) ** 3
 
+    interrupt = threading.Thread(target=os.kill, args=[os.getpid(), signal.SIGINT])
+
     def look(iteration):  # the fit has some hundred iterations to go
-        if iteration.n_components == 1 and iteration.n_iter == 1:
-            threading.Thread(target=os.kill, args=[os.getpid(), signal.SIGINT]).start()
+        if interrupt.ident is None:
+            interrupt.start()
 
     try:
         amofa.fit(X, n_components=60, on_iteration=look)
@@ -180,6 +182,7 @@ LONG_FIT = """
         model = interrupted.model
     except KeyboardInterrupt:  # in the first EM run: no model yet
         model = None
+    interrupt.join()
     assert {t.name.partition('_')[0] for t in threading.enumerate()} <= {'MainThread', 'amofa'}
     if model is not None:
         assert np.isfinite(model.score_samples(X[:10])).all()
