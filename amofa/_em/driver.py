@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import Enum
 from typing import Any, Protocol
 
 from amofa._em.outcome import Outcome
@@ -16,11 +16,11 @@ Tell = Callable[[int, tuple[int, ...], float, float], None]
 class Decision(Enum):
     """The decision of a stopping rule after an E-step."""
 
-    GO_ON = auto()
+    GO_ON = 1
     # Choose the numbers of factors again in the M-step.
-    CHOOSE = auto()
-    CONVERGED = auto()
-    GIVE_UP = auto()
+    CHOOSE = 2
+    CONVERGED = 3
+    GIVE_UP = 4
 
 
 # Enum members are looked up slowly; small tables take thousands of iterations of a few microseconds.
