@@ -30,7 +30,8 @@ R_SECONDS = {"example2": 5.8, "synthetic": 26.1, "jpn": 7.1}
 
 
 def report_speed(name: str, seconds: float) -> None:
-    print(f"cpu {seconds:.2f} s, {R_SECONDS[name] / seconds:.1f} x as fast as R")
+    ratio = R_SECONDS[name] / seconds
+    print(f"cpu {seconds:.2f} s, {ratio:.1f} x as fast as R; bar 20 x: {verdict(ratio >= 20)}")
 
 
 def clustering(
