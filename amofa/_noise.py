@@ -37,10 +37,6 @@ class Noise(StrEnum):
         """Return the number of sets of uniquenesses in a mixture."""
         return 1 if self.is_shared else n_components
 
-    def distinct(self, uniquenesses: NDArray[Any]) -> NDArray[Any]:
-        """Return the distinct parameters among (K, d) uniquenesses."""
-        return uniquenesses[: self.n_sets(len(uniquenesses)), : self.n_free(uniquenesses.shape[1])]
-
     def tied(self, uniquenesses: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
         """Tie (K, d) uniquenesses: shared ones become their geometric mean, isotropic ones the mean over columns."""
         if self.is_shared:

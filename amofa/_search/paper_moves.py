@@ -128,9 +128,9 @@ def _toward_heavier_tail(local: Samples, mean: FloatArray, axes: FloatArray) -> 
 
 def with_tied_noise(parameters: Parameters, noise: Noise) -> Parameters:
     """Return the same mixture with its uniquenesses tied."""
-    if noise is Noise.COMPONENT:
-        return parameters
     tied = noise.tied(parameters.uniquenesses, parameters.weights)
+    if tied is parameters.uniquenesses:
+        return parameters
     return Parameters.from_components(
         [c._replace(uniquenesses=row) for c, row in zip(parameters.components(), tied, strict=True)]
     )
