@@ -272,10 +272,14 @@ def check_variances(name: str, values: Any, d: int) -> FloatArray:
 def check_factor_sequence(n_factors: Any, d: int, n_components: int | None) -> tuple[int, ...]:
     try:
         entries = list(n_factors)
+        if isinstance(n_factors, str):
+            raise TypeError
     except TypeError:
         raise TypeError(f"n_factors must be a whole number or a sequence of them, got {n_factors!r}") from None
-    if not entries or len(entries) != (n_components or len(entries)):
-        raise ValueError(f"n_factors has {len(entries)} entries for {n_components or 1} components; give one for each")
+    if not entries:
+        raise ValueError("n_factors is empty; give a whole number, or one for each component")
+    if len(entries) != (n_components or len(entries)):
+        raise ValueError(f"n_factors has {len(entries)} entries for {n_components} components; give one for each")
     return tuple(check_whole_number(f"n_factors[{k}]", p, at_least=0, at_most=d) for k, p in enumerate(entries))
 
 

@@ -95,6 +95,8 @@ def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport 
 
     Raises ValueError if an array is missing, unknown, or has a wrong dtype, shape or value.
     """
+    if arrays and all(name.startswith(EXTRA) for name in arrays):
+        raise ValueError("it is a checkpoint whose fit had no model yet")
     arrays = {name: array for name, array in arrays.items() if not name.startswith(EXTRA)}
     _check_layout(arrays)
     loadings = [part.T for part in _parts(arrays, "loadings", "n_factors")]

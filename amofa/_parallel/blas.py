@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 from weakref import WeakSet, ref
 
@@ -21,7 +21,8 @@ class _Holder:
     """A holder of the limit of BLAS to one thread."""
 
 
-_lock = Lock()
+# A signal handler may fork or fit while its thread holds it.
+_lock = RLock()
 # Present holders, in any thread, and the number of threads of each library before the first of them. A holder that
 # Ctrl-C kept from releasing BLAS disappears with its last reference, so that the next one to release it does so.
 _holders: WeakSet[_Holder] = WeakSet()
@@ -87,7 +88,7 @@ def _restore_unless_held() -> None:
 def _after_fork_in_child() -> None:
     """Keep only the holders of the thread that forked, in the forked process."""
     global _lock
-    _lock = Lock()
+    _lock = RLock()
     own = _own()
     _holders.clear()
     _holders.update(own)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._search.constraints import Constraints
@@ -16,7 +18,12 @@ class Search:
     including rejected ones.
     """
 
+    PHASES: ClassVar[tuple[str, ...]]
+
     def __init__(self, state: State, samples: Samples, constraints: Constraints, monitor: Monitor) -> None:
+        # A state may come from a file.
+        if state.phase not in self.PHASES:
+            raise ValueError(f"the checkpoint is damaged, at step {state.phase!r}; delete it or give another path")
         self.state, self.samples, self.constraints, self.monitor = state, samples, constraints, monitor
 
     def step(self) -> None:

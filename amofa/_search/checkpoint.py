@@ -74,7 +74,10 @@ class Checkpoint:
         except ValueError:
             arrays = {}
         if _STATE not in arrays:
-            raise ValueError(f"{self._path} is not a checkpoint and is left as it is; give another path")
+            raise ValueError(
+                f"{self._path} is not a checkpoint of this version of amofa, or is damaged; it is left as it is: give "
+                "another path"
+            )
         try:
             return from_text(arrays[_STATE].tobytes().decode(), arrays[_VALUES])
         except Exception as error:

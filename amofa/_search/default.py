@@ -55,6 +55,11 @@ class DefaultSearch(Search):
         more at once.
     """
 
+    PHASES = (
+        *("start", "settle", "reduce", "tidy", "look", "split", "halve", "merge", "factors"),
+        *("share", "refine", "refine_unshared"),
+    )
+
     def __init__(
         self,
         state: State,

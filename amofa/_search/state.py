@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -61,7 +60,8 @@ def to_text(state: State, settings: Mapping[str, str]) -> tuple[str, FloatArray]
     The moments of an `Outcome` are left out: they follow from its parameters.
     """
     arrays: list[FloatArray] = []
-    text = json.dumps({"settings": dict(settings), "state": _encoded(state, arrays)})
+    encoded = _encoded(state, arrays)
+    text = json.dumps({"settings": dict(settings), "state": encoded, "sizes": [array.size for array in arrays]})
     return text, np.concatenate([np.zeros(0), *(array.ravel() for array in arrays)])
 
 
@@ -71,7 +71,8 @@ def from_text(text: str, values: FloatArray) -> tuple[State, dict[str, str]]:
     Raises an exception of nearly any kind if the text was not made by `to_text`.
     """
     whole = json.loads(text)
-    state = _decoded(whole["state"], np.array(values, dtype=np.float64))
+    arrays = np.split(np.array(values, dtype=np.float64), np.cumsum(whole["sizes"], dtype=np.intp))
+    state = _decoded(whole["state"], arrays)
     if not isinstance(state, State):
         raise ValueError("it holds no state of a search")
     return state, {str(name): str(value) for name, value in whole["settings"].items()}
@@ -82,7 +83,7 @@ def _encoded(value: Any, arrays: list[FloatArray]) -> Any:
         return {"class": "Parameters", "n_factors": value.n_factors, "values": _encoded(value.buffer, arrays)}
     if isinstance(value, np.ndarray):
         arrays.append(value)
-        return {"class": "array", "end": sum(array.size for array in arrays), "shape": value.shape}
+        return {"class": "array", "number": len(arrays) - 1, "shape": value.shape}
     if isinstance(value, Component):
         return {"class": "Component", **{name: _encoded(part, arrays) for name, part in value._asdict().items()}}
     if type(value).__name__ in _CLASSES:
@@ -93,17 +94,16 @@ def _encoded(value: Any, arrays: list[FloatArray]) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _decoded(value: Any, values: FloatArray) -> Any:
+def _decoded(value: Any, arrays: Sequence[FloatArray]) -> Any:
     if isinstance(value, list):
         # JSON has neither tuples nor enumerations; they are restored below.
-        return tuple(_decoded(part, values) for part in value)
+        return tuple(_decoded(part, arrays) for part in value)
     if not isinstance(value, dict):
         return value
     name = value["class"]
-    parts = {key: _decoded(part, values) for key, part in value.items() if key != "class"}
+    parts = {key: _decoded(part, arrays) for key, part in value.items() if key != "class"}
     if name == "array":
-        size = math.prod(parts["shape"])
-        return values[parts["end"] - size : parts["end"]].reshape(parts["shape"])
+        return arrays[parts["number"]].reshape(parts["shape"])
     if name == "Parameters":
         n_factors, buffer = parts["n_factors"], parts["values"]
         # K + 2 K d + P d values.

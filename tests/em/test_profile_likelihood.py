@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import reference
-from exact_helpers import KINDS, rough_start, tied
+from profile_helpers import KINDS, rough_start, tied
 from reference import random_mixture, random_rows, relative_error
 
 from amofa._data.row_chunks import Samples

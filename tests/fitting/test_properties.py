@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import amofa
 from amofa._data import row_chunks as samples
-from amofa._em import profile_likelihood as exact_em
+from amofa._em import profile_likelihood
 
 # What a fit may say of a finite table; each names the argument or the column.
 REFUSALS = r"column \d+ of X spans|init labels no row"
@@ -170,7 +170,7 @@ def test_em_never_raises_the_cost(case):
     runs = {}
     # A strong prior costs a large number times the rounding of its logarithms.
     rounding = 1e-14 * case.options.get("prior_rows", 4.0) * len(case.recipe.kinds)
-    with recorded(exact_em.CovarianceIterate, runs), recorded(exact_em.RowsIterate, runs):
+    with recorded(profile_likelihood.CovarianceIterate, runs), recorded(profile_likelihood.RowsIterate, runs):
         fit(case)
     for run in runs.values():
         # The first step may have to raise uniquenesses to their floor.

@@ -39,7 +39,9 @@ def blas():
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 def assert_idle():
-    assert not (held._holders or held._before or held._own_holders.get() or held._lock.locked())
+    assert not (held._holders or held._before or held._own_holders.get())
+    assert held._lock.acquire(blocking=False)
+    held._lock.release()
 """
 
 SETTING = """

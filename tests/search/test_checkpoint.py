@@ -233,7 +233,7 @@ def test_other_files_are_left_as_they_are(x, path, content):
     if content is not None:
         path.write_bytes(content)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="is not a checkpoint and is left as it is; give another path"):
+    with pytest.raises(ValueError, match=r"is not a checkpoint of this version .*; it is left as it is"):
         amofa.fit(x, checkpoint=path)
     assert path.read_bytes() == before
 
@@ -289,7 +289,7 @@ def test_a_checkpoint_without_a_model(x, path):
         patch.setattr(default, "profile_em", interrupt)
         with pytest.raises(KeyboardInterrupt):
             amofa.fit(x, checkpoint=path)
-    with pytest.raises(ValueError, match="does not hold a model"):
+    with pytest.raises(ValueError, match="a checkpoint whose fit had no model yet"):
         amofa.load(path)
     assert_same(amofa.fit(x, checkpoint=path), amofa.fit(x))
 
@@ -300,4 +300,14 @@ def test_a_forged_state(x, path, content):
     arrays = npz.read_arrays(path)
     npz.write_arrays(path, {**arrays, "search/state": np.frombuffer(content, np.uint8)})
     with pytest.raises(ValueError, match="is damaged; delete it or give another path"):
+        amofa.fit(x, checkpoint=path)
+
+
+@pytest.mark.parametrize("phase", ["room", "_moments", "step", "nosuch", "result"])
+def test_a_forged_step(x, path, phase):
+    amofa.fit(x, checkpoint=path)
+    arrays = npz.read_arrays(path)
+    text = arrays["search/state"].tobytes().replace(b'"phase": "end"', f'"phase": "{phase}"'.encode())
+    npz.write_arrays(path, {**arrays, "search/state": np.frombuffer(text, np.uint8)})
+    with pytest.raises(ValueError, match=f"the checkpoint is damaged, at step '{phase}'; delete it"):
         amofa.fit(x, checkpoint=path)
