@@ -202,7 +202,7 @@ def test_one_row_and_one_column():
         ({"n_components": 1.5}, TypeError, "n_components must be a whole number"),
         ({"n_factors": 3}, ValueError, "n_factors must be from 0 to 2, got 3"),
         ({"n_factors": [1]}, ValueError, "n_factors has 1 entries for 2 components; give one for each"),
-        ({"n_factors": "x"}, ValueError, "n_factors has 1 entries"),
+        ({"n_factors": "x"}, TypeError, "n_factors must be a whole number or a sequence"),
         ({"n_factors": None}, TypeError, "n_factors must be a whole number or a sequence"),
         ({"noise": "auto"}, ValueError, "noise must be one of 'component', 'shared', 'isotropic'"),
         ({"n_starts": 0}, ValueError, "n_starts must be at least 1"),
