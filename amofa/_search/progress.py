@@ -50,8 +50,8 @@ def progress_line(wanted: bool) -> Iterator[Show | None]:
     installed.
     """
     with _line(wanted, "fitting the first model") as change:
-        search = _Search()
-        yield None if change is None else lambda step: change(search.after(step))
+        status = _Status()
+        yield None if change is None else lambda step: change(status.after(step))
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def progress_of_fits(wanted: bool) -> Iterator[Map]:
         yield apply
 
 
-class _Search:
+class _Status:
     """The text after each step, short enough to fit into 80 columns with the time."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa._search.progress import _Search, progress_line, progress_of_fits
+from amofa._search.progress import _Status, progress_line, progress_of_fits
 from amofa.cli import main
 from amofa.history import Step
 
@@ -88,7 +88,7 @@ def test_without_rich(rows, monkeypatch):
 
 
 def test_what_the_line_says():
-    line = _Search()
+    line = _Status()
     start = Step("start", -1, (1,), 1234.5, 0.0, 0.0, 3, True)
     split = Step("split", 0, (1, 0), 1300.0, 0.0, 0.0, 3, False)
     assert line.after(start) == "1 component, 1 factor, cost 1234.5; 1 tried: start accepted"
@@ -97,7 +97,7 @@ def test_what_the_line_says():
 
 def test_the_line_of_a_long_search_fits_on_a_terminal():
     steps = [Step("factor", 3, (3,) * 12, 1234567.89, 0.0, 0.0, 3, accepted) for accepted in [*[True] * 122, False]]
-    line = _Search()
+    line = _Status()
     text = [line.after(step) for step in steps][-1]
     assert text == "12 components, 36 factors, cost 1234567.9; 123 tried: factor rejected"
     # A spinner, two spaces and the time, 0:00:00, stand beside it.

@@ -145,4 +145,5 @@ cdef class Iteration:
         self.prepare()
 
     cdef int set_maximizer(self) except -1:
-        raise NotImplementedError
+        """The M-step of a subclass, which every iteration is of."""
+        return 0
