@@ -294,6 +294,8 @@ def check_random_state(random_state: RandomState) -> np.random.Generator | np.ra
     if isinstance(random_state, np.ndarray):
         # NumPy would take a matrix apart into matrices without end.
         random_state = np.asarray(random_state)
+        if random_state.ndim > 1:
+            random_state = random_state.ravel()
     try:
         return np.random.default_rng(random_state)
     except TypeError:
