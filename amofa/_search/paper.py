@@ -133,11 +133,13 @@ class PaperSearch(Search):
         state = self.state
         best = state.best
         assert best is not None
-        state.result, state.phase = best, END
+        result = best
         if not best.converged:
             longer = replace(self.settings, max_iter=REFINEMENT * self.settings.max_iter)
-            state.result = self._em(best.parameters, longer)
-            self._accept("refine", -1, state.result)
+            result = self._em(best.parameters, longer)
+            self._accept("refine", -1, result)
+        # Only now: a search that is stopped before has not ended.
+        state.result, state.phase = result, END
 
     # -- choices ---------------------------------------------------------------------------------------------------
 

@@ -66,6 +66,13 @@ def test_a_search_from_two_starts_that_is_stopped_in_the_second(x):
     assert model.log_likelihood == pytest.approx(best.log_likelihood, rel=1e-9)
 
 
+def test_a_search_that_is_stopped_at_its_last_step_has_not_ended(x):
+    """Its model says so, without the warning about EM that goes with an end."""
+    model = amofa.fit(x, search="paper", max_iter=5, callback=lambda step: step.action == "refine")
+    assert model.history[-1].action == "refine"
+    assert not model.converged
+
+
 def interrupt_at(number):
     def callback(step):
         callback.seen += 1
