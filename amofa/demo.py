@@ -84,7 +84,7 @@ def report(run: Demonstration) -> str:
             f"Example 2 of Kaya & Salah (arXiv:1507.02801): {len(run.labels)} rows of {len(COUNTS)} Gaussians, "
             f"seed {run.seed}",
             f"The search, step by step (nats):\n{_steps_table(run.model.history)}",
-            f"Found: {run.model.n_components} components, message length {run.model.message_length:.2f} nats",
+            f"Found: {run.model.n_components} components, cost {run.model.cost:.2f} nats",
             f"Rows of each true cluster in each component found:\n{_contingency_table(run.contingency)}",
             f"Clusters and components, matched one to one by the rows that they share:\n{_parameters_table(run)}",
             f"Normalised information distance: {run.distance:.4f} (0: the same partition, 1: independent ones)",
@@ -97,12 +97,12 @@ def _true_weights() -> FloatArray:
 
 
 def _steps_table(history: Sequence[Step]) -> str:
-    heads = "step", "action", "component", "K", "factors", "message length", "log-likelihood", "EM iterations"
+    heads = "step", "action", "component", "K", "factors", "cost", "log-likelihood", "EM iterations"
     rows = [[*heads, "accepted"]]
     for i, step in enumerate(history):
         component = "" if step.component < 0 else str(step.component)
         factors = " ".join(map(str, step.n_factors))
-        costs = f"{step.message_length:.2f}", f"{step.log_likelihood:.2f}"
+        costs = f"{step.cost:.2f}", f"{step.log_likelihood:.2f}"
         verdict = "yes" if step.accepted else "no"
         rows.append(
             [str(i), step.action, component, str(step.n_components), factors, *costs, str(step.n_iter), verdict]

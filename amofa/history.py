@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -141,6 +142,9 @@ class FitReport:
     history : tuple of Step
     n_parameters : int
         Number of free parameters that were estimated.
+    cost : float
+        The criterion that was minimised, for the chosen model, in nats. NaN if all rows were the same, or if the report
+        is from before amofa kept it.
     """
 
     log_likelihood: float
@@ -151,3 +155,5 @@ class FitReport:
     at_floor: BoolArray
     history: tuple[Step, ...]
     n_parameters: int
+    # Reports in older files and pickles have none.
+    cost: float = math.nan

@@ -16,7 +16,7 @@ from amofa.history import FitReport, Step
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 PARTS = ("weights", "means", "uniquenesses", "n_factors", "at_floor")
-SCALARS = ("log_likelihood", "message_length", "criterion", "n_samples", "n_parameters", "converged", "history",
+SCALARS = ("cost", "log_likelihood", "message_length", "criterion", "n_samples", "n_parameters", "converged", "history",
            "feature_names")  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def fitted(rng):
         Step("factor", 0, (2,), 9.75, 9.5, -6.0, 8, True),
     )
     at_floor = np.array([[True, False, False], [False, False, True]])
-    report = FitReport(-1 / 3, 100 / 7, "mml", 99.5, True, at_floor, history, 18)
+    report = FitReport(-1 / 3, 100 / 7, "mml", 99.5, True, at_floor, history, 18, cost=math.nextafter(9.75, 9.0))
     return MixtureOfFactorAnalyzers._from_fit(random_mixture(rng, 2, 3, (2, 0)), report)
 
 
@@ -96,17 +96,28 @@ def test_a_loaded_model_works_and_is_read_only(from_arrays, fitted, rng, tmp_pat
 
 
 def test_a_fit_without_steps(fitted, tmp_path):
-    report = FitReport(0.0, 0.0, "bic", 5.0, False, fitted.at_floor, (), 18)
+    report = FitReport(0.0, 0.0, "bic", 5.0, False, fitted.at_floor, (), 18, cost=1.0)
     model = MixtureOfFactorAnalyzers._from_fit(fitted._parameters, report)
     model.save(tmp_path / "m")
     assert_equal(io.load(tmp_path / "m"), model)
 
 
-@pytest.mark.parametrize(("version", "later"), [(1, ("n_parameters", "feature_names")), (2, ("feature_names",))])
-def test_files_of_earlier_versions_are_read(version, later, fitted, tmp_path):
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_files_of_earlier_versions_are_read(version, fitted, tmp_path):
+    later = [name for name, since in {"n_parameters": 2, "feature_names": 3, "cost": 4}.items() if since > version]
     fitted.save(tmp_path / "m.npz")
     rewrite(tmp_path / "m.npz", version=np.array(version), **dict.fromkeys(later))
-    assert_equal(io.load(tmp_path / "m.npz"), fitted)
+    loaded = io.load(tmp_path / "m.npz")
+    assert math.isnan(loaded.cost)
+    assert "cost" not in loaded.summary().splitlines()[1]
+    known = replace(loaded._report, cost=fitted.cost)
+    assert_equal(MixtureOfFactorAnalyzers._from_fit(loaded._parameters, known), fitted)
+
+
+def test_pickles_of_reports_without_a_cost_are_read(fitted):
+    twin = pickle.loads(pickle.dumps(fitted))
+    del twin._report.__dict__["cost"]
+    assert math.isnan(pickle.loads(pickle.dumps(twin)).cost)
 
 
 @pytest.mark.parametrize("names", [("a", "b", "c"), ("", "größe [µm]", "a,b\n"), ("x" * 300, "x", "x")])
@@ -260,7 +271,7 @@ def test_every_array_has_its_dtype_and_shape_checked(name, fitted, tmp_path):
     ("changes", "message"),
     [
         ({"format": np.array("another.Model")}, r"its format is 'another\.Model', not 'amofa\.Mixture"),
-        ({"version": np.array(4)}, "its version is 4, this amofa reads versions 1 to 3; upgrade amofa"),
+        ({"version": np.array(5)}, "its version is 5, this amofa reads versions 1 to 4; upgrade amofa"),
         ({"is_fitted": np.array(False)}, "it has unknown content: at_floor, converged"),
         ({"extra": np.zeros(1)}, "it has unknown content: extra"),
         ({"means": np.zeros((3, 3))}, r"means has shape \(3, 3\), expected \(K = 2, d\)"),

@@ -140,13 +140,25 @@ class BaseMixture:
     # -- what the fit says --
 
     @property
+    def cost(self) -> float | None:
+        """Cost of the model by the `criterion` that the fit minimised, nats, as in `history`; lower is better.
+
+        None for a model made from arrays. NaN if all training rows were the same, so that there was nothing to
+        minimise, or if the model was saved before amofa kept the cost.
+        """
+        return self._report.cost if self._report else None
+
+    @property
     def log_likelihood(self) -> float | None:
         """Log-likelihood of the training rows, nats; None for a model made from arrays."""
         return self._report.log_likelihood if self._report else None
 
     @property
     def message_length(self) -> float | None:
-        """Message length of the training rows, nats; None for a model made from arrays."""
+        """Message length of the training rows by the paper's formula, nats, whatever the criterion was.
+
+        None for a model made from arrays.
+        """
         return self._report.message_length if self._report else None
 
     @property

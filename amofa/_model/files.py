@@ -16,7 +16,7 @@ from amofa.criterion import n_parameters
 from amofa.history import FitReport, Step
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
-_VERSION = 3
+_VERSION = 4
 
 # The arrays of a file: kind of value and shape. There are K components with P factors in all; d features, and N names,
 # none or one for each; S steps of the search, with F components in all. Loadings have one row for each factor,
@@ -42,9 +42,11 @@ _REPORT: _Layout = {
     "converged": ("bool", ""),
     "at_floor": ("bool", "K d"),
     "n_parameters": ("int64", ""),
+    "cost": ("float64", ""),
 }
-# Version 1 has no count of parameters: it follows from the numbers of factors. Before version 3 features had no names.
-_LATER = {"n_parameters": 2, "feature_names": 3}
+# The first version with an array. Without a count of parameters, it follows from the numbers of factors; names of
+# features and the cost may be unknown.
+_LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4}
 _HISTORY: _Layout = {
     "step_action": ("str", "S"),
     "step_component": ("int64", "S"),

@@ -42,13 +42,15 @@ def make_report(
     *,
     criterion: str,
     n_parameters: int,
+    cost: float | None = None,
     converged: bool,
     history: Sequence[Step],
     penalty: Penalty | None = None,
 ) -> FitReport:
     """Make the report of a fit; samples, parameters and floor (d,) are in the caller's columns and units.
 
-    `criterion` is the name of what was minimised, and `n_parameters` counts the free parameters that were estimated.
+    `criterion` is the name of what was minimised, and `cost` its value, by default minus the log-likelihood.
+    `n_parameters` counts the free parameters that were estimated.
     `penalty` is what the message length adds to minus the log-likelihood; by default that of the paper.
     """
     log_likelihood = samples.log_likelihood(parameters)
@@ -63,6 +65,7 @@ def make_report(
         at_floor=parameters.uniquenesses <= floor * (1 + 1e-9),
         history=tuple(history),
         n_parameters=n_parameters,
+        cost=-log_likelihood if cost is None else cost,
     )
 
 

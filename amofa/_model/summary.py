@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 
@@ -40,9 +41,17 @@ def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None
         return heading
     return (
         f"{heading}\nfitted by {report.criterion} to {report.n_samples:.10g} rows, "
-        f"{'converged' if report.converged else 'not converged'}: message length {report.message_length:.2f} nats, "
-        f"log-likelihood {report.log_likelihood:.2f} nats"
+        f"{'converged' if report.converged else 'not converged'}: {_figures(report)}"
     )
+
+
+def _figures(report: FitReport) -> str:
+    """Return the cost, if it is known, and the log-likelihood; the message length only if that was minimised."""
+    figures = {} if math.isnan(report.cost) else {"cost": report.cost}
+    if report.criterion == "mml":
+        figures["message length"] = report.message_length
+    figures["log-likelihood"] = report.log_likelihood
+    return ", ".join(f"{name} {value:.2f} nats" for name, value in figures.items())
 
 
 def _features(names: Sequence[str]) -> str:
@@ -75,11 +84,11 @@ def _mean_uniqueness_share(component: Component) -> float:
 
 
 def _search_table(history: Sequence[Step]) -> str:
-    rows = [["step", "action", "components", "factors", "cost", "message length", "log-likelihood", "iterations"]]
+    rows = [["step", "action", "components", "factors", "cost", "log-likelihood", "iterations"]]
     for i, step in enumerate(history):
         if step.accepted:
             action = step.action if step.component < 0 else f"{step.action} {step.component}"
-            values = [f"{v:.2f}" for v in (step.cost, step.message_length, step.log_likelihood)]
+            values = [f"{v:.2f}" for v in (step.cost, step.log_likelihood)]
             factors = " ".join(map(str, step.n_factors))
             rows.append([str(i), action, str(step.n_components), factors, *values, str(step.n_iter)])
     return f"search: {len(rows) - 1} of {counted(len(history), 'step')} accepted (nats)\n{aligned(rows)}"

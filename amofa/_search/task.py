@@ -177,6 +177,7 @@ class Task:
             self.floor,
             criterion=self.options.criterion,
             n_parameters=n_parameters(parameters.n_features, parameters.n_factors, self._noise_of(parameters)),
+            cost=found.cost,
             converged=found.converged,
             history=history,
         )

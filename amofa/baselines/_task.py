@@ -85,6 +85,7 @@ class BaselineTask:
             self.floor if floor is None else floor,
             criterion=criterion,
             n_parameters=n_parameters,
+            cost=found.cost,
             converged=found.converged,
             history=history,
             penalty=penalty,

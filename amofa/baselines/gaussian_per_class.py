@@ -203,8 +203,8 @@ def _fit_class(
         history=(),
         penalty=penalty,
     )
-    likelihood = report.log_likelihood
-    only = Step("start", -1, parameters.n_factors, -likelihood, report.message_length, likelihood, 0, True)
+    values = report.cost, report.message_length, report.log_likelihood
+    only = Step("start", -1, parameters.n_factors, *values, 0, True)
     return MixtureOfFactorAnalyzers._from_fit(parameters, replace(report, history=(only,)))
 
 

@@ -57,6 +57,7 @@ def description(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
         "n_parameters": model.n_parameters,
         "criterion": model.criterion,
         "n_samples": model.n_samples,
+        "cost": model.cost,
         "message_length": model.message_length,
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,

@@ -20,8 +20,10 @@ def test_demo(run):
     text = run("demo")
     result = demonstrate(0)
     for step in result.model.history:
-        assert f"{step.message_length:.2f}" in text
+        assert f"{step.cost:.2f}" in text
         assert f"{step.log_likelihood:.2f}" in text
+    assert f"components, cost {result.model.cost:.2f} nats" in text
+    assert "message length" not in text
     assert f"{result.distance:.4f}" in text
     assert "(-4.00, -4.00)" in text
     assert text == run("demo", "--seed", "0")
@@ -77,7 +79,7 @@ def test_fit_writes_the_model_and_prints_its_summary(run, rows):
 def test_fit_json(run, rows):
     values = strict_json(run("fit", "rows.csv", "--columns", "x,y", "-o", "out.npz", "--json"))
     model = amofa.fit(rows)
-    for name in ("n_components", "message_length", "log_likelihood", "n_parameters"):
+    for name in ("n_components", "cost", "message_length", "log_likelihood", "n_parameters"):
         assert values[name] == getattr(model, name)
     for name in ("n_factors", "weights"):
         assert values[name] == getattr(model, name).tolist()
@@ -198,7 +200,7 @@ def test_describe(run, mixture):
     assert values["means"] == mixture.means.tolist()
     assert values["loadings"] == [loadings.tolist() for loadings in mixture.loadings]
     assert values["uniquenesses"] == mixture.uniquenesses.tolist()
-    assert values["message_length"] is None
+    assert values["cost"] is values["message_length"] is None
     assert values["history"] == []
 
 

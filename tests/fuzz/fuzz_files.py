@@ -42,7 +42,7 @@ def models():
         Step("start", -1, (1,), 12.5, 12.25, -7.0, 30, True),
         Step("split", 0, (1, 2), 10.0, float("inf"), -0.1, 17, False),
     )
-    report = FitReport(-1 / 3, 100 / 7, "mml", 99.5, True, np.zeros((2, 3), dtype=bool), history, 18)
+    report = FitReport(-1 / 3, 100 / 7, "mml", 99.5, True, np.zeros((2, 3), dtype=bool), history, 18, cost=10.0)
     make = amofa.MixtureOfFactorAnalyzers._from_fit
     return [make(random_mixture(rng, 1, 1, 0)), make(plain, report), make(plain, report, ("a", "größe", ""))]
 

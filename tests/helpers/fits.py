@@ -73,7 +73,7 @@ def check_model(model, X, sample_weight=None):
     total = density.sum() if sample_weight is None else density @ sample_weight
     assert model.log_likelihood == pytest.approx(total, rel=1e-9, abs=1e-9 * len(X))
     # Rows that are all the same have no search, and so no cost.
-    assert np.isfinite(model.message_length) or not model.history
+    assert np.isfinite([model.cost, model.message_length]).all() or not model.history
     assert all(np.isfinite([step.cost, step.log_likelihood]).all() for step in model.history)
 
 
@@ -89,6 +89,7 @@ def check_same(a, b):
     check_equal(a, b)
     assert a.n_samples == b.n_samples
     assert a.log_likelihood == b.log_likelihood
+    np.testing.assert_equal(a.cost, b.cost)
     assert a.history == b.history
 
 

@@ -1,8 +1,10 @@
 """What a model knows without rows: its arrays, draws, the report of a fit, copies and text."""
 
 import copy
+import math
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -206,7 +208,8 @@ def report():
         Step("factor", 0, (1,), 44.5, 45.5, -39.0, 11, False),
         Step("split", 0, (0, 2), 30.125, 31.0, -20.0, 12, True),
     )
-    return FitReport(-20.0, 31.0, "mml", 50.0, True, np.array([[False, True, False], [False] * 3]), history, 18)
+    at_floor = np.array([[False, True, False], [False] * 3])
+    return FitReport(-20.0, 31.0, "bic", 50.0, True, at_floor, history, 18, cost=30.125)
 
 
 @pytest.fixture
@@ -215,7 +218,7 @@ def fitted(rng, report):
 
 
 def test_what_a_fit_reports(fitted, report):
-    for name in ("log_likelihood", "message_length", "criterion", "n_samples", "converged", "history"):
+    for name in ("cost", "log_likelihood", "message_length", "criterion", "n_samples", "converged", "history"):
         assert getattr(fitted, name) == getattr(report, name)
     np.testing.assert_array_equal(fitted.at_floor, report.at_floor)
     report.at_floor[:] = True
@@ -233,7 +236,7 @@ def test_parameters_of_a_fit_are_copied(rng, report):
 
 
 def test_a_model_from_arrays_has_no_report(model):
-    assert model.log_likelihood is model.message_length is model.criterion is model.n_samples is None
+    assert model.cost is model.log_likelihood is model.message_length is model.criterion is model.n_samples is None
     assert model.converged is False
     assert model.history == ()
     assert model.at_floor.shape == (3, 4)
@@ -259,7 +262,7 @@ def test_copies(duplicate, fitted, model, rng):
 def test_summary(fitted, model):
     lines = fitted.summary().splitlines()
     assert lines[0] == "Mixture of 2 factor analysers: 3 features, 18 free parameters"
-    assert lines[1] == ("fitted by mml to 50 rows, converged: message length 31.00 nats, log-likelihood -20.00 nats")
+    assert lines[1] == "fitted by bic to 50 rows, converged: cost 30.12 nats, log-likelihood -20.00 nats"
     assert lines[3].split("  ")[-1] == "features at floor"
     assert [line.split()[0::2] for line in lines[4:6]] == [["0", "0", "1"], ["1", "2", "0"]]
     assert lines[4].split()[3] == "1.000"
@@ -267,11 +270,24 @@ def test_summary(fitted, model):
     share = (psi / (psi + (loadings**2).sum(axis=1))).mean()
     assert lines[5].split()[3] == f"{share:.3f}"
     assert lines[7] == "search: 2 of 3 steps accepted (nats)"
-    assert lines[9].split() == ["0", "start", "1", "0", "45.00", "46.00", "-40.00", "9"]
-    assert lines[10].split() == ["2", "split", "0", "2", "0", "2", "30.12", "31.00", "-20.00", "12"]
+    assert lines[9].split() == ["0", "start", "1", "0", "45.00", "-40.00", "9"]
+    assert lines[10].split() == ["2", "split", "0", "2", "0", "2", "30.12", "-20.00", "12"]
     assert len(lines) == 11
     assert "search" not in model.summary()
     assert "floor" not in model.summary()
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"criterion": "mml"}, "cost 30.12 nats, message length 31.00 nats, log-likelihood -20.00 nats"),
+        ({"cost": math.nan, "converged": False}, "log-likelihood -20.00 nats"),
+    ],
+)
+def test_summary_shows_the_message_length_where_it_was_minimised_and_no_unknown_cost(changes, shown, fitted):
+    report = replace(fitted._report, **changes)
+    summary = MixtureOfFactorAnalyzers._from_fit(fitted._parameters, report).summary()
+    assert summary.splitlines()[1].partition(": ")[2] == shown
 
 
 def test_repr(make_model):
