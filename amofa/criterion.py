@@ -172,8 +172,8 @@ class Evidence:
     """Minus the log evidence by Laplace's method, with weak priors (docs/criterion.md).
 
     A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading or a weight 1/2 log N; a uniqueness what
-    Laplace's method gives with its prior, whose exponent nu is `prior_count`. Columns are in units of their standard
-    deviation over all N = n rows.
+    Laplace's method gives with its prior, whose exponent nu is `prior_count`. Columns are in the units of the search;
+    N is the number of rows, n.
     """
 
     uses_entropy = False

@@ -101,15 +101,18 @@ def fit(
         there. "mml", the message length of the paper's final equation, is the default of "paper".
     noise : {"auto", "component", "shared", "isotropic"}, optional
         How uniquenesses are tied: each component has its own, all components have the same, or each component has one
-        share of the columns' variances in X. "auto", the default of "thorough", lets the criterion choose between the
-        first two: with few rows, more components are found if they share. "paper" has "component" only.
+        share of the squared units of the columns (docs/algorithm.md). "auto", the default of "thorough", lets the
+        criterion choose between the first two: with few rows, more components are found if they share. "paper" has
+        "component" only.
     noise_floor : float or (d,) array-like, optional
         Smallest uniqueness: a share of each column's variance in X, or a variance for each column in its own units.
-        The default is 1e-4, and with "thorough" at least 1/12 of the squared step of columns of rounded numbers.
-        Smaller values than 1e-12 of the variance count as that.
+        The default is 1e-4; with "thorough" it is less if a part of the rows is much narrower than the column, and at
+        least 1/12 of the squared step of columns of rounded numbers. Smaller values than 1e-12 of the variance count as
+        that.
     prior_scale : (d,) array-like, optional
         Centre of the prior of uniquenesses, a variance for each column in its own units, of which `noise_floor` is a
-        share. By default the columns' variances in X. A classifier passes those of all its classes.
+        share. By default the columns' variances in X, with "thorough" without far cells. A classifier passes those of
+        all its classes.
     prior_rows : float, optional
         Strength of this prior: near its centre it is worth half this number of rows. By default 4; 0 means no prior.
         For "thorough" only.
@@ -225,7 +228,7 @@ def fit_checked(
         if options.checkpoint is not None:
             checkpoint = Checkpoint(str(options.checkpoint), settings_of(table, weights, options, init))
             state = checkpoint.open()
-        rows = Standardized.of(*merge_repeats(table, weights))
+        rows = Standardized.of(*merge_repeats(table, weights), by_body=not options.is_paper)
         if warns:
             warn_of_constant_columns(rows.coordinates.constant)
         return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)

@@ -1,18 +1,21 @@
 """The coordinates in which a search runs: columns that vary, centred, in units of their standard deviation.
 
 Every tolerance, floor and start is then relative to the scales of the data, and no moment is taken about a far origin.
+The default search takes mean and standard deviation of the body of each column, without far cells.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._data.checks import counted_rows
+from amofa._data.checks import DEFAULT_FLOOR, counted_rows
 from amofa._data.row_chunks import Samples
+from amofa._data.scales import ColumnScales
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
@@ -21,20 +24,32 @@ _SCALE_MIN, _SCALE_MAX = 1e-147, 1e153
 # Uniquenesses are at least this share of a column's variance: below it, covariance matrices become singular in double
 # precision. A floor above the second share is a mistake.
 _LEAST_SHARE, _MOST_SHARE = 1e-12, 1e100
+# The variance that rounding adds, in units of the squared step: a narrower density would describe the rounding only.
+_RESOLUTION = 1 / 12
+# The floor is a share of the unit, up to this multiple of the scale of the narrowest part: in ordinary columns, that
+# scale is down to about half of the unit by chance and by their shape, and these have one floor.
+_NARROW = 3.0
+# Units are at least this share of a column's range: squares of farther cells would have no digits of nearer ones.
+_LEAST_UNIT = 1e-14
 # A column counts as constant if its range is within the rounding error of its values.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Shift and scale of the columns of a table."""
+    """Shift and scale of the columns of a table; scales are 0 in constant columns."""
 
-    center: FloatArray  # weighted means, (d,)
-    scale: FloatArray  # weighted standard deviations (divisor N), (d,); 0 in constant columns
+    center: FloatArray  # (d,)
+    scale: FloatArray  # the unit of each column, (d,)
+    deviation: FloatArray  # weighted standard deviations of all rows (divisor N), (d,)
 
     @classmethod
-    def of(cls, samples: Samples) -> Coordinates:
-        """Measure the columns of unscaled rows, in two passes; ValueError if a column's variance overflows."""
+    def of(cls, samples: Samples, scales: ColumnScales | None = None) -> Coordinates:
+        """Measure the columns of unscaled rows, in two passes; ValueError if a column's variance overflows.
+
+        Means are centres and standard deviations are units. With `scales`, those of columns with cells outside their
+        bodies are taken without these cells, in two more passes.
+        """
         d = samples.n_features
         origin = next(iter(samples.chunks()))[0][:, 0].copy()
         total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
@@ -52,8 +67,14 @@ class Coordinates:
         squares = np.zeros(d)
         for x, w in samples.chunks():
             squares += _weighted_sum(((x - center[:, None]) / unit[:, None]) ** 2, w)
-        scale = np.where(constant, 0.0, unit * np.sqrt(squares / samples.total_weight))
-        return cls(center, scale)
+        deviation = np.where(constant, 0.0, unit * np.sqrt(squares / samples.total_weight))
+        scale = deviation.copy()
+        if scales is not None:
+            far = np.flatnonzero(~constant & ((low < scales.low) | (high > scales.high)))
+            if len(far):
+                center[far], scale[far] = _of_bodies(samples, far, scales.low[far], scales.high[far])
+                scale[far] = np.maximum(scale[far], _LEAST_UNIT * spread[far])
+        return cls(center, scale, deviation)
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -68,7 +89,7 @@ class Coordinates:
             return self
         largest = self.scale.max()
         scale = np.where(varying, largest * np.sqrt(((self.scale[varying] / largest) ** 2).mean()), 0.0)
-        return Coordinates(self.center, scale)
+        return Coordinates(self.center, scale, scale)
 
     def samples(self, table: NDArray[Any], weights: FloatArray | None, rows: NDArray[np.intp] | None) -> Samples:
         """Return the rows of a table in these coordinates, without constant columns."""
@@ -83,7 +104,7 @@ class Coordinates:
         )
 
     def shares(self, variances: FloatArray) -> FloatArray:
-        """Return variances (d,) as shares of the columns' own variances, constant columns left out."""
+        """Return variances (d,) in units of the squared scales, constant columns left out."""
         kept = ~self.constant
         return variances[kept] / self.scale[kept] ** 2
 
@@ -127,26 +148,67 @@ def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
     return total
 
 
+def _of_bodies(
+    samples: Samples, columns: NDArray[np.intp], low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and standard deviations of some columns without cells outside these bounds, by two passes."""
+
+    def body() -> Iterator[tuple[FloatArray, NDArray[np.bool_], FloatArray | None]]:
+        for x, w in samples.chunks():
+            cells = x[columns]
+            yield cells, (cells >= low[:, None]) & (cells <= high[:, None]), w
+
+    origin = low / 2 + high / 2
+    count, total, squares = np.zeros((3, len(columns)))
+    for cells, inside, w in body():
+        count += _weighted_sum(inside.astype(np.float64), w)
+        total += _weighted_sum(np.where(inside, cells - origin[:, None], 0.0), w)
+    center, reach = origin + total / count, high - low
+    for cells, inside, w in body():
+        squares += _weighted_sum(np.where(inside, (cells - center[:, None]) / reach[:, None], 0.0) ** 2, w)
+    return center, reach * np.sqrt(squares / count)
+
+
 def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
     """Return the smallest uniqueness of each column in its own units, (d,); constant columns get it.
 
-    Raises ValueError if one is out of all proportion to the variance of its column, or not finite.
+    A number is a share of `scale`, (d,) variances, by default those of all rows. Raises ValueError if a smallest
+    uniqueness is out of all proportion to the variance of its column, or not finite.
     """
-    constant, variances, most = coordinates.constant, coordinates.scale**2, np.finfo(np.float64).max
+    constant, variances, most = coordinates.constant, coordinates.deviation**2, np.finfo(np.float64).max
     # Constant columns are constant only within rounding.
     rounding = np.minimum(_ROUNDING / 2 * np.abs(coordinates.center), _SCALE_MAX) ** 2
     with np.errstate(over="ignore"):
-        least = np.where(constant, rounding, _LEAST_SHARE * variances)
+        least = np.where(constant, rounding, _LEAST_SHARE * coordinates.scale**2)
         largest = np.where(constant, most, np.minimum(_MOST_SHARE * variances, most))
-        variances[constant] = variances[~constant].mean() if not constant.all() else 1.0
-        floors = floor * (variances if scale is None else scale) if isinstance(floor, float) else floor
+        reference = _with_constant_columns(variances, coordinates) if scale is None else scale
+        floors = floor * reference if isinstance(floor, float) else floor
     if not (floors <= largest).all():
         j = int(np.argmax(~(floors <= largest)))
         raise ValueError(
             f"noise_floor makes the smallest uniqueness of column {j} of X {floors[j]:g}, but its standard deviation "
-            f"is {coordinates.scale[j]:g}; give less"
+            f"is {coordinates.deviation[j]:g}; give less"
         )
     return np.maximum(floors, np.maximum(least, np.finfo(np.float64).tiny))
+
+
+def default_floors(scales: ColumnScales, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
+    """Return the smallest uniquenesses of the default search, (d,), unless others are given.
+
+    They are a share of the squared unit of a column, which is bounded by the width of its narrowest part, or of `scale`
+    if that is given, and no narrower than the step of rounded numbers.
+    """
+    if scale is None:
+        widths = np.minimum(coordinates.scale, _NARROW * scales.narrow)
+        scale = _with_constant_columns(widths**2, coordinates)
+    return np.maximum(floor_variances(DEFAULT_FLOOR, scale, coordinates), _RESOLUTION * scales.step**2)
+
+
+def _with_constant_columns(variances: FloatArray, coordinates: Coordinates) -> FloatArray:
+    """Return variances (d,) with the mean of all rows' variances in place of those of constant columns, or 1."""
+    constant = coordinates.constant
+    mean = 1.0 if constant.all() else (coordinates.deviation[~constant] ** 2).mean()
+    return np.where(constant, mean, variances)
 
 
 @dataclass(frozen=True)
@@ -156,34 +218,21 @@ class Standardized:
     whole: Samples  # the rows in the caller's columns and units
     coordinates: Coordinates
     samples: Samples  # the rows in these coordinates
+    scales: ColumnScales | None = None  # in the caller's units, if units come from them
 
     @classmethod
-    def of(cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False) -> Standardized:
-        """Standardize rows, without those of weight 0; with `one_scale` columns share one unit, which keeps angles."""
+    def of(
+        cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False, by_body: bool = False
+    ) -> Standardized:
+        """Standardize rows, without those of weight 0.
+
+        With `one_scale` columns share one unit, which keeps angles; with `by_body` units come from the bodies of the
+        columns.
+        """
         rows = counted_rows(weights)
         whole = Samples(table, weights=weights, rows=rows)
-        coordinates = Coordinates.of(whole)
+        scales = ColumnScales.of(whole) if by_body else None
+        coordinates = Coordinates.of(whole, scales)
         if one_scale:
             coordinates = coordinates.with_one_scale()
-        return cls(whole, coordinates, coordinates.samples(table, weights, rows))
-
-
-def resolution_variances(samples: Samples) -> FloatArray:
-    """Return the variance that rounding to a column's step adds, (d,): 1/12 of its square.
-
-    The step is the median distance of neighbouring distinct values: the rounding step in columns of rounded numbers or
-    integers, and nearly 0 in others. A narrower density would describe the rounding only. Of a huge table, evenly
-    spread rows are used.
-    """
-    samples = samples.thinned()
-    table = np.empty((samples.n_features, samples.n_rows))
-    start = 0
-    for x, _ in samples.chunks():
-        table[:, start : start + x.shape[1]] = x
-        start += x.shape[1]
-    steps = np.zeros(len(table))
-    for j, column in enumerate(table):
-        distances = np.diff(np.unique(column))
-        if len(distances):
-            steps[j] = np.median(distances)
-    return steps**2 / 12
+        return cls(whole, coordinates, coordinates.samples(table, weights, rows), scales)

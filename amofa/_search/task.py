@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from amofa._data.checks import DEFAULT_FLOOR
-from amofa._data.standardize import Standardized, floor_variances, resolution_variances
+from amofa._data.standardize import Standardized, default_floors, floor_variances
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem
@@ -56,15 +56,13 @@ class Task:
         floor: Any = options.noise_floor
         scale: Any = options.prior_scale
         coordinates = rows.coordinates
-        variances = floor_variances(DEFAULT_FLOOR if floor is None else floor, scale, coordinates)
-        kept = ~coordinates.constant
-        unit = coordinates.scale[kept] ** 2
+        if floor is None and rows.scales is not None:
+            variances = default_floors(rows.scales, scale, coordinates)
+        else:
+            variances = floor_variances(DEFAULT_FLOOR if floor is None else floor, scale, coordinates)
         least = coordinates.shares(variances)
-        if floor is None and not options.is_paper and kept.any():
-            least = np.maximum(least, resolution_variances(rows.samples))
-            variances[kept] = least * unit
         with np.errstate(over="ignore"):
-            center = np.ones(len(unit)) if scale is None else np.clip(scale[kept] / unit, *_PRIOR_SCALES)
+            center = np.ones_like(least) if scale is None else np.clip(coordinates.shares(scale), *_PRIOR_SCALES)
         return cls(rows, options, variances, Prior(least, center, options.prior_rows or 0.0), names, init)
 
     # -- the search --

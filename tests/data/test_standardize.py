@@ -6,7 +6,7 @@ import reference
 from reference import random_mixture
 
 from amofa._data.row_chunks import Samples
-from amofa._data.standardize import Coordinates, floor_variances, resolution_variances
+from amofa._data.standardize import Coordinates, Standardized, default_floors, floor_variances
 from amofa._parameters import Component, Parameters
 
 
@@ -162,8 +162,49 @@ def test_floors_are_shares_of_variances_or_of_what_is_given_or_variances(rng):
     assert not np.shares_memory(floor, given)
 
 
-def test_the_resolution_is_the_median_step(rng):
-    """Whole numbers, halves with a gap, all the same."""
-    X = np.column_stack([rng.permutation(40), rng.permutation(40) / 2, np.full(40, 3.0)])
-    X[X[:, 1] > 15, 1] += 100
-    np.testing.assert_allclose(resolution_variances(Samples(X)), [1 / 12, 1 / 48, 0.0], rtol=1e-15)
+def test_default_floors_are_shares_of_the_narrowest_part_and_no_finer_than_the_step(rng):
+    """A narrow group beside a far one, whole numbers, a column of one value."""
+    X = np.column_stack([np.r_[rng.normal(0, 1, 500), rng.normal(1e3, 1, 500)], rng.permutation(1000), np.ones(1000)])
+    rows = Standardized.of(X, None, by_body=True)
+    floor = default_floors(rows.scales, None, rows.coordinates)
+    assert 9 * 0.3e-4 < floor[0] < 9 * 4e-4
+    assert floor[1] == pytest.approx(max(1e-4 * X[:, 1].var(), 1 / 12))
+    assert floor[2] == pytest.approx(1e-4 * X[:, :2].var(axis=0).mean())
+    given = default_floors(rows.scales, np.array([1.0, 100.0, 4.0]), rows.coordinates)
+    np.testing.assert_allclose(given, [1e-4, 1 / 12, 4e-4])
+
+
+# ---- units from the body ---------------------------------------------------------------------------------------------
+
+
+def by_body(X, w=None):
+    return Standardized.of(np.asarray(X, dtype=np.float64), w, by_body=True).coordinates
+
+
+def test_units_without_far_cells_are_standard_deviations_to_the_last_bit(rng):
+    X = np.column_stack(
+        [rng.standard_normal(300), rng.uniform(size=300), rng.exponential(size=300), rng.integers(2, size=300)]
+    )
+    assert by_body(X).center.tolist() == of(X).center.tolist()
+    assert by_body(X).scale.tolist() == of(X).scale.tolist()
+
+
+@pytest.mark.parametrize("far", [1e3, -1e6, 1e13])
+def test_far_cells_set_no_unit(rng, far):
+    X = rng.standard_normal((300, 2)) + np.array([5.0, -3.0])
+    Y = np.vstack([X, [[far, -3.0]]])
+    got, plain = by_body(Y), of(X)
+    np.testing.assert_allclose(got.center, [plain.center[0], of(Y).center[1]], rtol=1e-12)
+    np.testing.assert_allclose(got.scale, [plain.scale[0], of(Y).scale[1]], rtol=1e-12)
+    np.testing.assert_array_equal(got.deviation, of(Y).scale)
+
+
+def test_a_cell_beyond_all_precision_bounds_the_unit(rng):
+    X = np.append(rng.standard_normal(300), 1e100)[:, None]
+    assert by_body(X).scale[0] == pytest.approx(1e86)
+
+
+def test_the_unit_of_a_body_under_weights_is_that_of_repeats(rng):
+    X, repeats = np.append(rng.standard_normal(200), 1e5)[:, None], rng.integers(1, 4, 201)
+    a, b = by_body(X, repeats.astype(float)), by_body(np.repeat(X, repeats, axis=0))
+    np.testing.assert_allclose([a.center[0], a.scale[0]], [b.center[0], b.scale[0]], rtol=1e-12)

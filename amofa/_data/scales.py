@@ -1,0 +1,86 @@
+"""Scales of columns that hang neither on a far row nor on a far group: the body, the narrowest part, the step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from amofa._data.row_chunks import Samples
+from amofa._typing import FloatArray
+
+# The body of a column reaches this many interquartile ranges beyond its quartiles. Of normal, uniform and exponential
+# columns, and of one of two values of similar weight, that leaves out nothing.
+_REACH = 10.0
+# The narrowest part of a column is the shortest window with the first of these shares of the weight, or a larger one if
+# that has fewer rows than the number below, or one value only; with each the width of this window if the column is
+# normal, in standard deviations. A part of few rows is narrow by chance.
+_WINDOWS = ((0.1, 0.25132), (0.2, 0.50669), (0.4, 1.04880), (0.8, 2.56310))
+_LEAST_ROWS = 12.0
+# Sums of weights are the same within rounding.
+_ROUNDING = 1e-9
+
+
+class ColumnScales(NamedTuple):
+    """Scales of columns, (d,) each, in the units of the rows that they were measured on."""
+
+    low: FloatArray  # cells of the body are from here
+    high: FloatArray  # to here
+    narrow: FloatArray  # standard deviation in the densest part; infinite if it has one value only
+    step: FloatArray  # median distance of neighbouring distinct values; 0 if all are the same
+
+    @classmethod
+    def of(cls, samples: Samples) -> ColumnScales:
+        """Measure columns, in memory; of a huge table on evenly spread rows."""
+        samples = samples.thinned()
+        table = np.empty((samples.n_features, samples.n_rows))
+        start = 0
+        for x, _ in samples.chunks():
+            table[:, start : start + x.shape[1]] = x
+            start += x.shape[1]
+        return cls(*np.array([_scales_of(column, samples.weights) for column in table]).reshape(-1, 4).T)
+
+
+def _scales_of(column: FloatArray, weights: FloatArray | None) -> tuple[float, float, float, float]:
+    values, weights = _distribution(column, weights)
+    if len(values) == 1:
+        return -np.inf, np.inf, np.inf, 0.0
+    # Sums of the weights up to each value, from below and from above.
+    below, above = np.cumsum(weights), np.cumsum(weights[::-1])
+    low, high = _body(values, below, above)
+    return low, high, _narrowest(values, below), float(np.median(np.diff(values)))
+
+
+def _distribution(column: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct values of a column, sorted, with their weights."""
+    if weights is None:
+        values, counts = np.unique(column, return_counts=True)
+        return values, counts.astype(np.float64)
+    values, inverse = np.unique(column, return_inverse=True)
+    return values, np.bincount(inverse, weights).astype(np.float64)
+
+
+def _body(values: FloatArray, below: FloatArray, above: FloatArray) -> tuple[float, float]:
+    """Return the bounds of the body: from the quartiles or, if these are equal, a wider pair of quantiles."""
+    level = 0.25
+    while True:
+        wanted = level * below[-1] * (1 - _ROUNDING)
+        low, high = values[np.searchsorted(below, wanted)], values[-1 - np.searchsorted(above, wanted)]
+        if low < high:
+            reach = _REACH * (high - low)
+            return low - reach, high + reach
+        level /= 2
+
+
+def _narrowest(values: FloatArray, below: FloatArray) -> float:
+    """Return the width of the shortest window with a share of the weight, over its width if the column is normal."""
+    total, before = below[-1], np.append(0.0, below[:-1])
+    for share, width in _WINDOWS:
+        if share * total < _LEAST_ROWS:
+            continue
+        last = np.searchsorted(below, before + share * total * (1 - _ROUNDING))
+        whole = last < len(values)
+        shortest = float((values[last[whole]] - values[whole]).min())
+        if shortest > 0.0:
+            return shortest / width
+    return np.inf
