@@ -138,7 +138,8 @@ def test_commands_of_the_command_line_page(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
     files = {path.name for path in tmp_path.iterdir()}
     assert files == {
-        *("rows.csv", "model.npz", "labels.csv", "drawn.csv", "holes.csv", "whole.csv", "clusters.png", "search.png")
+        *("rows.csv", "model.npz", "labels.csv", "drawn.csv", "holes.csv", "whole.csv", "clusters.png", "search.png"),
+        "costs.png",
     }
     whole = np.genfromtxt(tmp_path / "whole.csv", delimiter=",", skip_header=1)
     assert whole.shape == (2, 2)

@@ -33,7 +33,7 @@ LAYERS = (
     ("io", "pooling"),
     ("_search",),
     ("fitting",),
-    ("baselines", "classes", "demo"),
+    ("baselines", "classes", "demo", "scanning"),
     ("sklearn",),
     ("__init__",),
     ("cli",),

@@ -36,9 +36,9 @@ def read_for(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace, **o
     )
 
 
-def check_output(arguments: argparse.Namespace) -> None:
+def check_output(arguments: argparse.Namespace, option: str = "output") -> None:
     """Check, before any long computation, that the output can be written and is not an input file."""
-    path = Path(arguments.output)
+    path = Path(getattr(arguments, option))
     if not path.parent.is_dir():
         raise ValueError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
@@ -48,12 +48,21 @@ def check_output(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{path} cannot be both input and output")
 
 
-def check_regular_output(arguments: argparse.Namespace, things: str) -> None:
+def check_regular_output(arguments: argparse.Namespace, things: str, option: str = "output") -> None:
     """Check that the output is a regular file, as models, which replace a file as a whole, and pictures need."""
-    check_output(arguments)
-    path = Path(arguments.output)
-    if arguments.output == STANDARD_STREAM or (path.exists() and not path.is_file()):
+    check_output(arguments, option)
+    path = Path(getattr(arguments, option))
+    if str(path) == STANDARD_STREAM or (path.exists() and not path.is_file()):
         raise ValueError(f"{path} is not a regular file; {things} are written to such files only")
+
+
+def check_picture(arguments: argparse.Namespace, option: str = "output") -> None:
+    """Check that a picture can be written, and that its file has an extension."""
+    check_regular_output(arguments, "pictures", option)
+    path = getattr(arguments, option)
+    if not Path(path).suffix:
+        # Matplotlib would append an extension, and so write another file.
+        raise ValueError(f"{path} has no extension that gives the format; add .png, .pdf or .svg")
 
 
 def table_target(arguments: argparse.Namespace) -> str | TextIO:

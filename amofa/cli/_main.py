@@ -79,7 +79,7 @@ def _message(error: Exception) -> str:
 
 def _parser() -> Parser:
     # Imported here so that Ctrl-C during these slow imports is reported like any other interrupt.
-    from amofa.cli import _models, _pictures, _rows
+    from amofa.cli import _models, _pictures, _rows, _scan
 
     parser = Parser(
         prog="amofa",
@@ -89,7 +89,7 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"amofa {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for command in (*_models.COMMANDS, *_rows.COMMANDS, *_pictures.COMMANDS):
+    for command in (*_models.COMMANDS, *_scan.COMMANDS, *_rows.COMMANDS, *_pictures.COMMANDS):
         summary = f"{command.summary[0].upper()}{command.summary[1:]}."
         added = commands.add_parser(
             command.name, help=command.summary, description=summary, epilog=f"example:\n  {command.example}"

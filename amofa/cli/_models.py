@@ -13,13 +13,13 @@ from amofa._search.progress import can_be_shown
 from amofa.cli._files import check_regular_output, free_name, named_columns, read, table_target
 from amofa.cli._options import (
     Command,
+    add_fit_options,
     add_json,
     add_model,
     add_output,
     add_quiet,
     add_table,
     add_weights,
-    one_or_list,
     seed,
 )
 from amofa.cli._output import Interrupted, description, say, say_json
@@ -73,14 +73,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add_table(parser)
     add_weights(parser)
     parser.add_argument("-o", "--output", metavar="MODEL.npz", help="file for the model")
-    for option in _FIT_OPTIONS:
-        kind, text = option.metadata["kind"], option.metadata["help"]
-        parser.add_argument(
-            f"--{option.name.replace('_', '-')}",
-            type=one_or_list(kind) if option.metadata["many"] else kind,
-            metavar=option.metadata["metavar"],
-            help=text if option.default is None else f"{text} (default: {option.default})",
-        )
+    add_fit_options(parser, _FIT_OPTIONS)
     add_quiet(parser)
     add_json(parser)
 

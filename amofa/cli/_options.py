@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import Field
 from typing import Any, NamedTuple, NoReturn
 
 _DELIMITER_NAMES = {"comma": ",", "semicolon": ";", "space": " ", "tab": "\t", "\\t": "\t"}
@@ -51,6 +52,17 @@ def seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
     return int(text)
+
+
+def number_list(text: str) -> list[int]:
+    """Parse a list of whole numbers with commas, in which ranges such as 1-10 include both ends."""
+    numbers: list[int] = []
+    for entry in text.split(","):
+        first, dash, last = entry.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers and ranges with commas")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
 
 
 def column_list(text: str) -> list[str]:
@@ -100,6 +112,18 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", metavar="COLUMN", help="column of row weights: how often each row counts")
+
+
+def add_fit_options(parser: argparse.ArgumentParser, options: Iterable[Field[Any]]) -> None:
+    """Add options of fits, which are fields of `FitOptions`."""
+    for option in options:
+        kind, text = option.metadata["kind"], option.metadata["help"]
+        parser.add_argument(
+            f"--{option.name.replace('_', '-')}",
+            type=one_or_list(kind) if option.metadata["many"] else kind,
+            metavar=option.metadata["metavar"],
+            help=text if option.default is None else f"{text} (default: {option.default})",
+        )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

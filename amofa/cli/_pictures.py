@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from amofa import plot
-from amofa.cli._files import check_regular_output, read_for
+from amofa.cli._files import check_picture, read_for
 from amofa.cli._options import Command, add_model, add_table, column_list
 from amofa.cli._tables import Table
 from amofa.io import load
@@ -40,10 +39,7 @@ _KINDS = {
 
 
 def _plot(arguments: argparse.Namespace) -> None:
-    check_regular_output(arguments, "pictures")
-    if not Path(arguments.output).suffix:
-        # Matplotlib would append an extension, and so write another file.
-        raise ValueError(f"{arguments.output} has no extension that gives the format; add .png, .pdf or .svg")
+    check_picture(arguments)
     model = load(arguments.model)
     name = _kind(arguments, model)
     kind = _KINDS[name]
@@ -58,7 +54,12 @@ def _plot(arguments: argparse.Namespace) -> None:
         ax = kind.draw(model, table.values, **given)
     else:
         ax = kind.draw(model, **given)
-    ax.figure.savefig(arguments.output, dpi=_RESOLUTION)
+    save_picture(ax, arguments.output)
+
+
+def save_picture(ax: Any, path: str) -> None:
+    """Write the figure of matplotlib axes to a file."""
+    ax.figure.savefig(path, dpi=_RESOLUTION)
 
 
 def _kind(arguments: argparse.Namespace, model: MixtureOfFactorAnalyzers) -> str:

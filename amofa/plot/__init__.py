@@ -7,6 +7,7 @@ colour in all of them. If there are more than 20 000 rows, an evenly spaced sele
 
 from amofa.plot._axes import use_files
 from amofa.plot._rows import clusters, density, factor_scores, responsibilities, uncertainty
+from amofa.plot._scan import scan
 from amofa.plot._search import evolution, message_length, snapshots
 from amofa.plot._structure import loadings, sensible, suitable
 
@@ -18,6 +19,7 @@ __all__ = [
     "loadings",
     "message_length",
     "responsibilities",
+    "scan",
     "sensible",
     "snapshots",
     "suitable",
