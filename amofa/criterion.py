@@ -216,6 +216,25 @@ class Evidence:
         return total + self._noise_price(self.n) if self.is_shared else total
 
 
+def rounding_price(counts: FloatArray, uniquenesses: FloatArray, steps: FloatArray) -> float:
+    """Return the price of being narrower than rounded numbers allow, in nats, for the counts (K,) of components.
+
+    A density should sum to at most 1 over the values that a column can take, each with a cell of one step. Over a grid,
+    a normal density of variance psi sums to at most 1 + 2 q + 2 q^4 + 2 q^9 + ..., q = exp(-2 pi^2 psi / step^2), by
+    Poisson's formula, and factors only lower that. Each row pays the logarithm for each column. Steps, (d,), and
+    uniquenesses, (K, d), at least 1/12 of their squares, have the same units.
+
+    Examples
+    --------
+    >>> rows, steps = np.array([1000.0]), np.array([1.0])
+    >>> [round(rounding_price(rows, np.array([[psi]]), steps), 1) for psi in (1 / 12, 1 / (2 * math.pi), 0.5)]
+    [328.5, 82.9, 0.1]
+    """
+    with np.errstate(divide="ignore"):
+        q = np.exp(-2 * math.pi**2 * uniquenesses / steps**2)
+    return float(counts @ np.log1p(2 * (q + q**4 + q**9)).sum(axis=1))
+
+
 class Likelihood:
     """No price, for maximum likelihood."""
 

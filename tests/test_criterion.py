@@ -18,6 +18,7 @@ from amofa.criterion import (
     integer_code_length,
     message_length,
     n_parameters,
+    rounding_price,
 )
 
 LOG2 = math.log(2)
@@ -333,3 +334,37 @@ def test_tied_uniquenesses_make_a_message_shorter(rng):
     # 5 of 12 values of each mean and noise are gone: each costs (log(N pi_k / 12) + 1) / 2 in the paper's length.
     saved = sum(5 * (math.log(count / 12) + 1) / 2 for count, _, _ in shapes)
     assert free - isotropic == pytest.approx(saved, rel=1e-12)
+
+
+# ---- rounded columns -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variance", [1 / 12, 1 / (2 * math.pi), 0.3, 2.0])
+def test_the_price_of_rounded_columns_is_what_a_density_has_too_much_on_a_grid(variance):
+    """A grid through the mean is the worst."""
+    grid = np.arange(-50, 51)
+    sums = [
+        np.exp(-((grid - shift) ** 2) / (2 * variance)).sum() / math.sqrt(2 * math.pi * variance) for shift in (0, 0.3)
+    ]
+    price = rounding_price(np.array([1.0]), np.array([[variance * 9]]), np.array([3.0]))
+    assert price == pytest.approx(math.log(sums[0]), abs=1e-9)
+    assert sums[1] < sums[0] + 1e-12
+
+
+def test_the_price_bounds_that_of_factors(rng):
+    """In two columns; with step 0 there is none."""
+    grid = np.stack(np.meshgrid(np.arange(-30, 31), np.arange(-30, 31)), axis=-1).reshape(-1, 2)
+    for _ in range(10):
+        loadings, noise = rng.standard_normal((2, 1)), rng.uniform(1 / 12, 0.5, 2)
+        sigma = loadings @ loadings.T + np.diag(noise)
+        distances = np.einsum("ij,ij->i", grid @ np.linalg.inv(sigma), grid)
+        total = np.exp(-distances / 2).sum() / (2 * math.pi * math.sqrt(np.linalg.det(sigma)))
+        price = rounding_price(np.array([1.0]), noise[None], np.ones(2))
+        assert 0 <= math.log(total) <= price + 1e-12
+        assert rounding_price(np.array([7.0]), noise[None], np.zeros(2)) == 0.0
+
+
+def test_counts_weigh_the_price():
+    noise = np.array([[0.1, 1.0], [0.2, 0.3]])
+    apart = [rounding_price(np.ones(1), noise[k : k + 1], np.ones(2)) for k in range(2)]
+    assert rounding_price(np.array([3.0, 5.0]), noise, np.ones(2)) == pytest.approx(3 * apart[0] + 5 * apart[1])

@@ -17,8 +17,8 @@ _REACH = 10.0
 # normal, in standard deviations. A part of few rows is narrow by chance.
 _WINDOWS = ((0.1, 0.25132), (0.2, 0.50669), (0.4, 1.04880), (0.8, 2.56310))
 _LEAST_ROWS = 12.0
-# Sums of weights are the same within rounding.
-_ROUNDING = 1e-9
+# Sums of weights, and steps, are the same within rounding: that of weights, and of numbers in single precision.
+_ROUNDING, _SAME_STEP = 1e-9, 1e-3
 
 
 class ColumnScales(NamedTuple):
@@ -28,6 +28,7 @@ class ColumnScales(NamedTuple):
     high: FloatArray  # to here
     narrow: FloatArray  # standard deviation in the densest part; infinite if it has one value only
     step: FloatArray  # median distance of neighbouring distinct values; 0 if all are the same
+    grid: FloatArray  # the same for rounded columns, in which half of the distances are equal to it, and 0 for others
 
     @classmethod
     def of(cls, samples: Samples) -> ColumnScales:
@@ -38,17 +39,19 @@ class ColumnScales(NamedTuple):
         for x, _ in samples.chunks():
             table[:, start : start + x.shape[1]] = x
             start += x.shape[1]
-        return cls(*np.array([_scales_of(column, samples.weights) for column in table]).reshape(-1, 4).T)
+        # Columns that are too wide are refused elsewhere.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return cls(*np.array([_scales_of(column, samples.weights) for column in table]).T)
 
 
-def _scales_of(column: FloatArray, weights: FloatArray | None) -> tuple[float, float, float, float]:
+def _scales_of(column: FloatArray, weights: FloatArray | None) -> tuple[float, ...]:
     values, weights = _distribution(column, weights)
     if len(values) == 1:
-        return -np.inf, np.inf, np.inf, 0.0
+        return -np.inf, np.inf, np.inf, 0.0, 0.0
     # Sums of the weights up to each value, from below and from above.
     below, above = np.cumsum(weights), np.cumsum(weights[::-1])
     low, high = _body(values, below, above)
-    return low, high, _narrowest(values, below), float(np.median(np.diff(values)))
+    return low, high, _narrowest(values, below), *_steps(values)
 
 
 def _distribution(column: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -70,6 +73,13 @@ def _body(values: FloatArray, below: FloatArray, above: FloatArray) -> tuple[flo
             reach = _REACH * (high - low)
             return low - reach, high + reach
         level /= 2
+
+
+def _steps(values: FloatArray) -> tuple[float, float]:
+    distances = np.diff(values)
+    step = float(np.median(distances))
+    equal = np.abs(distances - step) <= _SAME_STEP * step
+    return step, step if 2 * np.count_nonzero(equal) >= len(equal) else 0.0
 
 
 def _narrowest(values: FloatArray, below: FloatArray) -> float:

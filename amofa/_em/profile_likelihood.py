@@ -19,7 +19,7 @@ from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._noise import Noise
 from amofa._parameters import Component, Evaluator, Parameters
 from amofa._typing import FloatArray
-from amofa.criterion import Pricing
+from amofa.criterion import Pricing, rounding_price
 from amofa.threads import OneEach, in_order
 
 # A component with fewer rows than this has no spread.
@@ -46,6 +46,7 @@ class Problem:
     max_iter: int  # most iterations of one EM run on all rows
     annihilates: bool  # whether components without rows are removed
     check: Callable[[], None] = go_on  # raises an exception if the search must stop
+    steps: FloatArray | None = None  # of rounded columns, if these have a price, (d,)
 
 
 def profile_em(
@@ -189,9 +190,10 @@ class ProfileIterate(ABC):
     def price(self) -> float:
         """Return the price of the parameters, with the entropy if it counts, in nats."""
         pricing = self.problem.pricing
-        counts = (self.parameters.weights * self.samples.total_weight).tolist()
-        shapes = list(zip(counts, self.parameters.n_factors, self.log_determinants(), strict=True))
-        return pricing.mixture(shapes) + (self.entropy if pricing.uses_entropy else 0.0) - self.samples.log_jacobian
+        counts, steps = self.parameters.weights * self.samples.total_weight, self.problem.steps
+        shapes = list(zip(counts.tolist(), self.parameters.n_factors, self.log_determinants(), strict=True))
+        price = pricing.mixture(shapes) + (self.entropy if pricing.uses_entropy else 0.0) - self.samples.log_jacobian
+        return price if steps is None else price + rounding_price(counts, self.parameters.uniquenesses, steps)
 
     def cost(self, objective: float) -> float:
         return objective + self.price()

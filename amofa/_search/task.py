@@ -41,6 +41,7 @@ class Task:
     options: FitOptions  # checked
     floor: FloatArray  # smallest uniquenesses, (d,), in the caller's units
     prior: Prior  # in the coordinates of the search
+    steps: FloatArray | None  # of rounded columns, if these have a price, in the coordinates of the search
     names: tuple[str, ...] | None  # of the caller's columns
     init: MixtureOfFactorAnalyzers | LabelledRows | None  # in the caller's columns and units
 
@@ -56,14 +57,17 @@ class Task:
         floor: Any = options.noise_floor
         scale: Any = options.prior_scale
         coordinates = rows.coordinates
+        steps = None
         if floor is None and rows.scales is not None:
             variances = default_floors(rows.scales, scale, coordinates)
+            if options.criterion == EVIDENCE and rows.scales.grid.any():
+                steps = np.sqrt(coordinates.shares(rows.scales.grid**2))
         else:
             variances = floor_variances(DEFAULT_FLOOR if floor is None else floor, scale, coordinates)
         least = coordinates.shares(variances)
         with np.errstate(over="ignore"):
             center = np.ones_like(least) if scale is None else np.clip(coordinates.shares(scale), *_PRIOR_SCALES)
-        return cls(rows, options, variances, Prior(least, center, options.prior_rows or 0.0), names, init)
+        return cls(rows, options, variances, Prior(least, center, options.prior_rows or 0.0), steps, names, init)
 
     # -- the search --
 
@@ -146,7 +150,9 @@ class Task:
         given = min(constraints.n_factors) if isinstance(constraints.n_factors, tuple) else constraints.n_factors
         choice = FactorChoice(pricing, self.prior, noise, given, constraints.max_factors)
         annihilates = constraints.n_components is None
-        return Problem(self.prior, pricing, noise, choice, options.tol, options.max_iter, annihilates, check)
+        return Problem(
+            self.prior, pricing, noise, choice, options.tol, options.max_iter, annihilates, check, self.steps
+        )
 
     def end_at_once(self, state: State) -> None:
         """End the search of rows that are all the same."""
