@@ -101,6 +101,26 @@ def test_moments_are_the_dense_ones(rng, K, d, factors, n, weighted):
     assert (iteration.entropy > 0) == (K > 1)
 
 
+def test_what_rows_far_away_leave_out_is_bounded(rng):
+    """Counts and log-likelihood are exact, the rest is less than 1e-10 weight sum w e e' over all rows."""
+    parameters = random_mixture(rng, 3, 6, [1, 0, 2])
+    parameters.means *= 2.5
+    x, weights = random_rows(rng, parameters, 3000), rng.uniform(0.0, 3.0, 3000)
+    iteration = bind(parameters)
+    iteration.accumulate(np.ascontiguousarray(x.T), weights)
+    components = parameters.components()
+    expected = reference.scatter(x, weights, components)
+    h = reference.weighted_responsibilities(x, weights, components)
+    assert ((h < 1e-11 * weights[:, None]) & (h > 1e-17 * weights[:, None])).mean() > 0.02
+    assert relative_error(iteration.soft_counts, h.sum(axis=0)) < TOLERANCE
+    assert iteration.log_likelihood == pytest.approx(reference.log_likelihood(x, weights, components), rel=TOLERANCE)
+    got = iteration.sums[-3 * 36 :].reshape(3, 6, 6)
+    for k, c in enumerate(components):
+        spread = np.sqrt((weights[:, None] * (x - c.mean) ** 2).sum(axis=0))
+        bound = 1e-10 * c.weight * np.outer(spread, spread) + 1e-12 * np.abs(expected[k]).max()
+        assert np.all(np.tril(np.abs(got[k] - expected[k])) <= bound)
+
+
 def test_smallest_count_and_determinants(rng):
     parameters = random_mixture(rng, 3, 4, [1, 0, 6])
     iteration = bind(parameters)
@@ -124,6 +144,8 @@ def test_smallest_count_and_determinants(rng):
         (3, 5, [2, 0, 3], 200, 1.0),
         (2, 10, [3, 3], 300, 1.0),
         (4, 6, [5, 4, 0, 5], 40, 0.1),
+        (2, 16, [5, 2], 100, 1.0),
+        (2, 40, [13, 8], 300, 1.0),
     ],
 )
 def test_the_penalised_likelihood_never_falls(rng, K, d, factors, n, size, noise, prior_count):

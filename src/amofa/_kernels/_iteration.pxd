@@ -15,6 +15,7 @@ cdef class Iteration:
     cdef Scratch block
     cdef Sums totals
 
+    cdef Sums view(self, double *buffer) noexcept
     # For the subclass to call with what it is made from.
     cdef int bind(
         self, double[::1] parameters, const Py_ssize_t[::1] offsets, const double[::1] floor, bint full,

@@ -14,6 +14,13 @@ from amofa._kernels._statistics cimport add_rows, view_sums
 
 from amofa._kernels._statistics import sums_size
 
+# Where factor analysers are maximised exactly, rows whose responsibility is below this share of the component's weight
+# are left out of its moments, never of counts and log-likelihood. What is left out of sum h e e' is less than this
+# share times weight times sum e e' over all rows: with groups as far as 30 standard deviations from each other, less
+# than r = 1e-7 of the component's covariance. The maximum that EM then climbs to costs about r^2 / (1 - rate) / 2 nats
+# a row more than the exact one, 5e-13 where EM is slow (rate .99).
+cdef double NEGLIGIBLE_IN_EM = 1e-10
+
 
 cdef class Iteration:
     """Base of the iterations of EM, without the M-step.
@@ -42,10 +49,16 @@ cdef class Iteration:
         self.own_sums = self.sums
         self.scratch = np.empty(scratch_length(K, d, &offsets[0]))
         self.values = view_parameters(K, d, &parameters[0])
-        self.totals = view_sums(K, d, full, &self.own_sums[0])
+        self.totals = self.view(&self.own_sums[0])
         self.block = view_scratch(&self.mixture, &self.scratch[0])
         self.prepare()
         return 0
+
+    cdef Sums view(self, double *buffer) noexcept:
+        cdef Sums view = view_sums(self.mixture.n_components, self.mixture.n_features, self.full, buffer)
+        if self.full:
+            view.negligible = NEGLIGIBLE_IN_EM
+        return view
 
     @property
     def n_components(self):
@@ -118,7 +131,7 @@ cdef class Iteration:
         if scratch is None:
             raise ValueError("sums of their own need scratch memory of their own")
         check_work(&self.mixture, scratch)
-        totals = view_sums(self.mixture.n_components, self.mixture.n_features, self.full, &sums[0])
+        totals = self.view(&sums[0])
         block = view_scratch(&self.mixture, &scratch[0])
         add_rows(x, row_weights, self.with_entropy, &self.mixture, &block, &totals)
 

@@ -7,6 +7,7 @@ from amofa._kernels._mixture cimport Prepared, Scratch
 # matrices, for the exact maximum of a factor analyser.
 cdef struct Sums:
     bint full
+    double negligible              # the share of a component's weight below which responsibilities have no moments
     double *log_likelihood         # nats
     double *entropy                # of the responsibilities, nats
     double *soft_counts            # (K)

@@ -35,12 +35,11 @@ cdef extern from "products.h" nogil:
                                  double *second, double *cross)
     void amofa_self_products(Py_ssize_t n, Py_ssize_t d, const double *a, Py_ssize_t ld, double *c, Py_ssize_t ldc)
 
-# Rows with a responsibility below this value, and below this share of the soft count so far, are left out of a
-# component's moments: they are below the rounding error of the sums.
-cdef double NEGLIGIBLE = 1e-14
+# Rows whose responsibility is below this share of the component's weight are left out of its moments: they are below
+# the rounding error of the sums.
 cdef double NEGLIGIBLE_SHARE = 1e-17
 # If more rows of a block than this count, selecting them costs more than it saves.
-cdef double MOST_SELECTED = 0.25
+cdef double MOST_SELECTED = 0.6
 # Up to this number of features, the scatter is faster without BLAS.
 cdef enum:
     MOST_OWN_PRODUCTS = 32
@@ -56,6 +55,7 @@ cdef struct Selection:
 cdef Sums view_sums(Py_ssize_t K, Py_ssize_t d, bint full, double *buffer) noexcept nogil:
     cdef Sums view
     view.full = full
+    view.negligible = NEGLIGIBLE_SHARE
     view.log_likelihood = buffer
     view.entropy = buffer + 1
     view.soft_counts = buffer + 2
@@ -79,18 +79,20 @@ cdef void accumulate_rows(
     cdef Py_ssize_t start = 0, length, k
     cdef const double *w = row_weights
     cdef double *h
+    cdef double negligible = sums.negligible
     while start < n:
         length = min(scratch.stride, n - start)
         if row_weights != NULL:
             w = row_weights + start
+            negligible = sums.negligible * amofa_weighted_sum(length, w, NULL) / length
         posterior_block(length, x + start, ldx, mixture, scratch)
         sums.log_likelihood[0] += amofa_weighted_sum(length, scratch.log_density, w)
         for k in range(mixture.n_components):
             h = count_component(length, k, w, with_entropy, scratch, sums)
             if sums.full:
-                add_scatter(length, x + start, ldx, k, h, mixture, scratch, sums)
+                add_scatter(length, x + start, ldx, k, h, negligible, mixture, scratch, sums)
             else:
-                add_factor_moments(length, x + start, ldx, k, h, mixture, scratch, sums)
+                add_factor_moments(length, x + start, ldx, k, h, negligible, mixture, scratch, sums)
         start += length
 
 
@@ -107,10 +109,9 @@ cdef double *count_component(
     return h
 
 
-cdef Selection select_rows(Py_ssize_t n, const double *h, double soft_count, Scratch *scratch) noexcept nogil:
-    """Select the rows of a block that count for a component with this soft count; roots of h go to scratch.roots."""
+cdef Selection select_rows(Py_ssize_t n, const double *h, double least, Scratch *scratch) noexcept nogil:
+    """Select the rows of a block with more than the least weighted responsibility; roots of h go to scratch.roots."""
     cdef Selection chosen
-    cdef double least = min(NEGLIGIBLE, NEGLIGIBLE_SHARE * soft_count)
     chosen.count = amofa_select(n, h, least, scratch.rows, scratch.roots)
     chosen.rows = scratch.rows
     if chosen.count > MOST_SELECTED * n:
@@ -120,8 +121,8 @@ cdef Selection select_rows(Py_ssize_t n, const double *h, double soft_count, Scr
 
 
 cdef void add_factor_moments(
-    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, const Prepared *mixture,
-    Scratch *scratch, Sums *sums,
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, double negligible,
+    const Prepared *mixture, Scratch *scratch, Sums *sums,
 ) noexcept nogil:
     """Add the moments of component k for EM over factors, from its weighted responsibilities h."""
     cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
@@ -133,7 +134,7 @@ cdef void add_factor_moments(
     if is_small(k, mixture):
         amofa_small_moments(n, d, p, h, x, ldx, mixture.means + k * d, projected, stride, first, second, cross)
         return
-    chosen = select_rows(n, h, sums.soft_counts[k], scratch)
+    chosen = select_rows(n, h, negligible * mixture.weights[k], scratch)
     if chosen.count == 0:
         return
     if chosen.rows == NULL:
@@ -147,8 +148,8 @@ cdef void add_factor_moments(
 
 
 cdef void add_scatter(
-    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, const Prepared *mixture,
-    Scratch *scratch, Sums *sums,
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, double negligible,
+    const Prepared *mixture, Scratch *scratch, Sums *sums,
 ) noexcept nogil:
     """Add the first and all second moments of component k, from its weighted responsibilities h."""
     cdef Py_ssize_t d = mixture.n_features
@@ -159,7 +160,7 @@ cdef void add_scatter(
     if d <= AMOFA_SMALL_FEATURES:
         amofa_small_scatter(n, d, h, x, ldx, mean, first, scatter)
         return
-    chosen = select_rows(n, h, sums.soft_counts[k], scratch)
+    chosen = select_rows(n, h, negligible * mixture.weights[k], scratch)
     if chosen.count == 0:
         return
     # Rows times the square root of their responsibility: one symmetric product gives the scatter.
