@@ -15,7 +15,11 @@ import numpy as np
 
 from amofa._kernels._newton cimport (
     Prices, Problem, best_number, is_space_too_large, search, set_loadings, set_uniquenesses, space_length, start_from,
-    view_space)
+    start_near, view_space)
+
+# A Newton step that promises less than this for each row, in nats, is not worth its evaluation, nor would rounding show
+# whether the cost falls.
+cdef double LEAST_PROMISE = 1e-12
 
 
 cdef class Solver:
@@ -221,14 +225,22 @@ cdef class Solver:
         self, Py_ssize_t K, const double *covariances, const double *counts, const Py_ssize_t *offsets,
         const double *floor, double prior_count, const double *prior_scale, double *uniquenesses, double *loadings,
     ) noexcept nogil:
-        """Make one Newton step of `solve`, for kernels. Returns False if a matrix is not finite."""
+        """Make one Newton step of `solve`, for kernels. Returns False if a matrix is not finite.
+
+        The loadings are the start, too: their span is followed, and the cost falls from theirs.
+        """
         cdef Problem problem
+        cdef Py_ssize_t k
+        cdef double total = 0.0
         memset(&problem, 0, sizeof(problem))
         problem.n_matrices, problem.prior_count = K, prior_count
         problem.covariances, problem.counts, problem.offsets = covariances, counts, offsets
         problem.floor, problem.prior_scale, problem.factors_alone = floor, prior_scale, True
+        for k in range(K):
+            total += counts[k]
         start_from(&self.space, &problem, uniquenesses)
-        if not isfinite(search(&self.space, &problem, 1, 0.0, INFINITY, 0.0)):
+        problem.is_nearby = start_near(&self.space, &problem, loadings)
+        if not isfinite(search(&self.space, &problem, 1, LEAST_PROMISE * total, INFINITY, 0.0)):
             return False
         set_uniquenesses(&self.space, &problem, uniquenesses)
         set_loadings(&self.space, K, offsets, loadings)

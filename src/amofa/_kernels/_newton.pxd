@@ -12,6 +12,7 @@ cdef struct Problem:
     double prior_count
     const double *prior_scale      # (d)
     bint factors_alone             # eigenvalues beyond those of the factors are not asked for
+    bint is_nearby                 # vectors here are near those that are sought, and so are the next
 
 
 # What is known at one value of the uniquenesses.
@@ -54,6 +55,7 @@ cdef Space view_space(
     Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows, double *buffer) noexcept nogil
 
 cdef void start_from(Space *space, const Problem *problem, const double *uniquenesses) noexcept nogil
+cdef bint start_near(Space *space, const Problem *problem, const double *loadings) noexcept nogil
 cdef double search(
     Space *space, const Problem *problem, Py_ssize_t max_steps, double tol, double bar, double patience) noexcept nogil
 cdef double best_number(

@@ -22,6 +22,15 @@ cdef int MOST_HALVINGS = 6
 # Number of columns of a panel that are whitened at a time.
 cdef enum:
     PANEL_BLOCK = 256
+# Where factors are few, eigenvectors of a matrix nearby are improved by powers of the matrix: from so many columns on,
+# and with at most one factor for so many of them (memory for twice the vectors is that of a matrix). The residuals of
+# those that are kept have at most this length, as a share of the root sum of squares of the eigenvalues: with 1e-4, EM
+# takes a few more iterations; 1e-7 costs no more. If this number of powers does not get there, all start afresh.
+cdef enum:
+    FOLLOWED_FROM = 12
+    FOLLOWED_SHARE = 3
+    MOST_POWERS = 12
+cdef double RESIDUAL = 1e-6
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
@@ -127,7 +136,7 @@ cdef void complete_values(Space *space, const Problem *problem, Py_ssize_t q) no
         return
     for i in range(d):
         space.raw[i] = exp(-0.5 * space.here.log_noise[i])
-    whiten_matrix(space, problem, 0, space.step, False)
+    whiten_matrix(space, problem, 0)
     if eigenvalues(d, space.whitened, d, space.spectrum, space.work):
         return
     for i in range(q, d):
@@ -175,6 +184,25 @@ cdef void start_from(Space *space, const Problem *problem, const double *uniquen
         space.here.log_noise[j] = log(max(uniquenesses[j], problem.floor[j]))
 
 
+cdef bint start_near(Space *space, const Problem *problem, const double *loadings) noexcept nogil:
+    """Set the vectors here to those of these loadings (P, d). Returns False if a factor explains nothing."""
+    cdef Py_ssize_t d = space.d, j, q
+    cdef double *vectors = space.here.vectors
+    cdef double size
+    for j in range(d):
+        space.raw[j] = exp(-0.5 * space.here.log_noise[j])
+    for q in range(problem.offsets[problem.n_matrices]):
+        size = 0.0
+        for j in range(d):
+            vectors[q * d + j] = loadings[q * d + j] * space.raw[j]
+            size += vectors[q * d + j] * vectors[q * d + j]
+        if not size > 0.0:
+            return False
+        for j in range(d):
+            vectors[q * d + j] /= sqrt(size)
+    return True
+
+
 cdef void set_uniquenesses(Space *space, const Problem *problem, double *uniquenesses) noexcept nogil:
     cdef Py_ssize_t j
     for j in range(space.d):
@@ -203,6 +231,9 @@ cdef bint move(Space *space, const Problem *problem, double promised) noexcept n
     for _ in range(MOST_HALVINGS):
         for j in range(space.d):
             space.there.log_noise[j] = max(space.here.log_noise[j] + shrink * space.step[j], log(problem.floor[j]))
+        if problem.is_nearby:
+            memcpy(space.there.vectors, space.here.vectors,
+                   problem.offsets[problem.n_matrices] * space.d * sizeof(double))
         evaluate(space, problem, &space.there)
         if space.there.cost <= space.here.cost - SUFFICIENT * shrink * promised:
             space.here, space.there = space.there, space.here
@@ -226,9 +257,7 @@ cdef void evaluate(Space *space, const Problem *problem, Point *point) noexcept 
     for k in range(problem.n_matrices):
         half = 0.5 * problem.counts[k]
         if problem.row_offsets == NULL:
-            trace = whiten_matrix(
-                space, problem, k, point.gradient,
-                problem.factors_alone and problem.offsets[k + 1] == problem.offsets[k])
+            trace = add_variances(space, problem, k, point.gradient)
         else:
             trace = whiten_panel(space, problem, k, point.gradient)
         if not decompose(space, problem, k, point):
@@ -248,24 +277,28 @@ cdef void evaluate(Space *space, const Problem *problem, Point *point) noexcept 
             point.gradient[j] += 0.5 * problem.prior_count * tanh(value)
 
 
-cdef double whiten_matrix(
-    Space *space, const Problem *problem, Py_ssize_t k, double *gradient, bint diagonal,
-) noexcept nogil:
-    """Compute Psi^-1/2 S Psi^-1/2, its upper triangle or diagonal, and its part of the gradient. Returns its trace.
+cdef double add_variances(Space *space, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil:
+    """Add the variances' part of the gradient. Returns the trace of Psi^-1/2 S Psi^-1/2.
 
     The gradient is n/2 (modelled - sample variance) / psi; the factors' part is added later.
     """
+    cdef Py_ssize_t d = space.d, i
+    cdef const double *s = problem.covariances + k * d * d
+    cdef double half = 0.5 * problem.counts[k], trace = 0.0, value
+    for i in range(d):
+        value = s[i * d + i] * space.raw[i] * space.raw[i]
+        trace += value
+        gradient[i] += half * (1.0 - value)
+    return trace
+
+
+cdef void whiten_matrix(Space *space, const Problem *problem, Py_ssize_t k) noexcept nogil:
+    """Compute the upper triangle of Psi^-1/2 S Psi^-1/2, from the roots of 1 / Psi in `raw`."""
     cdef Py_ssize_t d = space.d, i, j
     cdef const double *s = problem.covariances + k * d * d
-    cdef const double *inverse = space.raw
-    cdef double *a = space.whitened
-    cdef double half = 0.5 * problem.counts[k], trace = 0.0
     for i in range(d):
-        for j in range(i, i + 1 if diagonal else d):
-            a[i * d + j] = s[i * d + j] * inverse[i] * inverse[j]
-        trace += a[i * d + i]
-        gradient[i] += half * (1.0 - a[i * d + i])
-    return trace
+        for j in range(i, d):
+            space.whitened[i * d + j] = s[i * d + j] * space.raw[i] * space.raw[j]
 
 
 cdef double whiten_panel(Space *space, const Problem *problem, Py_ssize_t k, double *gradient) noexcept nogil:
@@ -303,17 +336,80 @@ cdef bint decompose(Space *space, const Problem *problem, Py_ssize_t k, Point *p
     cdef double *vectors = point.vectors + problem.offsets[k] * d
     if problem.row_offsets != NULL:
         return decompose_panel(space, problem, k, point)
+    if problem.factors_alone and p == 0:
+        memset(point.values + k * d, 0, d * sizeof(double))
+        return True
+    if problem.is_nearby and follow(space, problem, k, p, point.values + k * d, vectors):
+        return True
+    whiten_matrix(space, problem, k)
     # Row-major upper is column-major lower.
     if not is_partial(space, problem, p):
         if eigen(d, space.whitened, d, space.spectrum, space.work):
             return False
         return keep(space, problem, k, d, d, space.whitened, point, vectors)
-    if p == 0:
-        memset(point.values + k * d, 0, d * sizeof(double))
-        return True
     if leading_eigen(d, p, space.whitened, d, space.spectrum, space.hessian, space.work):
         return False
     return keep(space, problem, k, d, p, space.hessian, point, vectors)
+
+
+cdef bint follow(
+    Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t p, double *values, double *vectors,
+) noexcept nogil:
+    """Improve p vectors (p, d) to leading eigenvectors of whitened covariance k, with their values. False if slow.
+
+    By powers of the matrix and the best vectors in their span (Rayleigh, Ritz). Each power lets the values rise: even
+    if they are not at their limit, the cost with these loadings is at most that with those of the vectors before.
+    """
+    cdef Py_ssize_t d = space.d, i
+    cdef double *basis = space.hessian             # (p, d), orthonormal
+    cdef double *product = basis + p * d           # (p, d), basis times the matrix
+    cdef double *gram = product + p * d            # (p, p)
+    cdef double *ritz = gram + p * p               # (p, p)
+    cdef double residual, size
+    if d < FOLLOWED_FROM or FOLLOWED_SHARE * p > d:
+        return False
+    times_whitened(space, problem, k, p, vectors, product)
+    syrk_lower(p, d, 1.0, product, d, 0.0, gram, p)
+    for _ in range(MOST_POWERS):
+        memcpy(basis, product, p * d * sizeof(double))
+        if cholesky_lower(p, gram, p):
+            return False
+        solve_lower(b"N", p, d, gram, p, basis, d)
+        times_whitened(space, problem, k, p, basis, product)
+        syrk_lower(p, d, 1.0, product, d, 0.0, gram, p)
+        gemm(b"N", b"T", p, p, d, 1.0, product, d, basis, d, 0.0, ritz, p)
+        residual = size = 0.0
+        for i in range(p * p):
+            size += ritz[i] * ritz[i]
+        for i in range(p):
+            residual += gram[i * p + i]
+        if residual - size <= RESIDUAL * RESIDUAL * size:
+            break
+    else:
+        return False
+    if eigen(p, ritz, p, space.spectrum, space.work):
+        return False
+    gemm(b"N", b"N", p, d, p, 1.0, ritz, p, basis, d, 0.0, product, d)
+    memset(values, 0, d * sizeof(double))
+    for i in range(p):
+        values[i] = space.spectrum[p - 1 - i]
+        memcpy(vectors + i * d, product + (p - 1 - i) * d, d * sizeof(double))
+    return isfinite(values[0])
+
+
+cdef void times_whitened(
+    Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t p, const double *vectors, double *product,
+) noexcept nogil:
+    """Compute vectors (p, d) times Psi^-1/2 S Psi^-1/2, without that matrix."""
+    cdef Py_ssize_t d = space.d, j, q
+    cdef double *scaled = space.whitened
+    for q in range(p):
+        for j in range(d):
+            scaled[q * d + j] = vectors[q * d + j] * space.raw[j]
+    gemm(b"N", b"N", p, d, d, 1.0, scaled, d, problem.covariances + k * d * d, d, 0.0, product, d)
+    for q in range(p):
+        for j in range(d):
+            product[q * d + j] *= space.raw[j]
 
 
 cdef bint is_partial(Space *space, const Problem *problem, Py_ssize_t p) noexcept nogil:
