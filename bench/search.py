@@ -2,10 +2,10 @@
 
     python bench/search.py [regret | speed] [--quick] [--each] [--data DIR] [--sets SET ...] [--draws N] [--jobs N]
 
-Regret is the cost of the default fit minus the least cost of fits from the true groups, from the labels of k-means and
-Ward's method with 2 to 8 groups, with the true number of components, and of the cheapest row of a scan. Tables are those
-of scikit-learn and .npz files with X and y in DIR or a folder in it, and N draws from each generator; what is not there
-is left out. Speed is measured in CPU seconds of one thread, in turns.
+Regret is the cost of the default fit minus the least cost of fits from the true groups, from labels of k-means and of
+Ward's method with 2 to 8 groups, with the true number of components, and of the cheapest row of a scan. Tables are
+those of scikit-learn and .npz files with X and y in DIR or a folder in it, and N draws from each generator; what is not
+there is left out. Speed is measured in CPU seconds of one thread, in turns.
 """
 
 from __future__ import annotations
