@@ -11,13 +11,12 @@ except ImportError as error:
 # Before the modules below: from deep within them it takes longer, a tenth of the time of `import amofa`.
 import scipy.linalg  # noqa: F401
 
-from amofa._model.scan_table import Scan
 from amofa._search.monitor import FitInterrupted
 from amofa.fitting import fit
 from amofa.history import LiveIteration, LiveStep
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.scanning import ScanInterrupted, scan
+from amofa.scanning import Scan, ScanInterrupted, scan
 from amofa.warnings import AmofaWarning
 
 __all__ = [

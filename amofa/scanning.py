@@ -28,6 +28,8 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import use_threads
 from amofa.warnings import warn_caller, warn_of_constant_columns, warn_of_no_convergence
 
+__all__ = ["SCAN_OPTIONS", "Scan", "ScanInterrupted", "ScanRow", "scan"]
+
 # A model replaces another if it costs less by this many nats: more than what EM leaves, so that a scan ends.
 _LEAST_GAIN = 1e-2
 # A fit that begins when time is nearly over ends with its first model.
