@@ -312,6 +312,21 @@ AMOFA_SIMD double amofa_weighted_sum(ptrdiff_t n, const double *restrict values,
     return total;
 }
 
+/* near = whether h is above the least, and kept += h where it is. */
+AMOFA_SIMD void amofa_mark(ptrdiff_t n, const double *restrict h, double least, unsigned char *restrict near,
+                           double *restrict kept)
+{
+    for (ptrdiff_t i = 0; i < n; i++) near[i] = h[i] > least;
+    for (ptrdiff_t i = 0; i < n; i++) kept[i] += h[i] > least ? h[i] : 0.0;
+}
+
+/* values = exp(values - top of their rows). */
+AMOFA_SIMD void amofa_exp_below(ptrdiff_t n, const int32_t *restrict rows, const double *restrict top,
+                                double *restrict values)
+{
+    for (ptrdiff_t i = 0; i < n; i++) values[i] = amofa_exp(values[i] - top[rows[i]]);
+}
+
 /* values *= factors. */
 AMOFA_SIMD void amofa_multiply(ptrdiff_t n, const double *restrict factors, double *restrict values)
 {

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from amofa._kernels import _kurtosis, _posterior, _rows
 from amofa._kernels._iteration import Iteration
+from amofa._kernels._pairs import Pairs
 from amofa._parameters import Evaluator, Parameters
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
@@ -40,6 +41,8 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOADED = (np.dtype(np.float64), np.dtype(np.float32))
 
 Chunk = tuple[FloatArray, FloatArray | None]
+# Adds what a chunk, given by its number, its rows and their weights, has to sums.
+Adder = Callable[[int, FloatArray, FloatArray | None, FloatArray], None]
 Result = TypeVar("Result")
 
 
@@ -51,6 +54,19 @@ class PosteriorBlock(NamedTuple):
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)
     scores: FloatArray  # (P, n), or (0, n) if not asked for
+
+
+@dataclass(frozen=True)
+class Near:
+    """The pairs of components and rows with a responsibility above a bound, as a pass marks them."""
+
+    marks: NDArray[np.uint8]  # (K, n)
+    kept: FloatArray  # (n,) sums of these responsibilities of each row
+    least: float
+
+    @classmethod
+    def of_nothing(cls, n_components: int, n_rows: int, least: float) -> Near:
+        return cls(np.zeros((n_components, n_rows), dtype=np.uint8), np.zeros(n_rows), least)
 
 
 class Samples:
@@ -143,12 +159,13 @@ class Samples:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in order, as (d, n) float64 blocks with their weights."""
-        if self._is_small:
+        if self.is_small:
             return iter(self._kept())
         return (self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks))
 
     @property
-    def _is_small(self) -> bool:
+    def is_small(self) -> bool:
+        """Whether the rows are kept, converted, from pass to pass."""
         return self.n_rows * self.n_features <= _CACHE_VALUES
 
     def _kept(self) -> list[Chunk]:
@@ -159,7 +176,7 @@ class Samples:
 
     def _reader(self) -> Callable[[int], Chunk]:
         """Return a function for one thread that reads chunks by number; a chunk may overwrite the one before."""
-        if self._is_small:
+        if self.is_small:
             return self._kept().__getitem__
         memory = self._memory.get()
         return lambda i: self._load(i, memory)
@@ -200,30 +217,46 @@ class Samples:
     def _in_parts(
         self, make_worker: Callable[[], Callable[[range], Result]], parts: Sequence[range]
     ) -> Iterable[Result]:
-        if self._is_small:
+        if self.is_small:
             # Before several threads would do it.
             self._kept()
         return in_order(make_worker, parts)
 
     # -- passes over the rows --
 
-    def expect(self, iteration: Iteration) -> None:
-        """Run the E-step of an EM iteration: its sums become those of these rows."""
+    def expect(self, iteration: Iteration, near: Near | None = None) -> None:
+        """Run the E-step of an EM iteration: its sums become those of these rows; mark pairs that are near."""
         iteration.clear()
+        if near is not None:
+            near.kept[:] = 0.0
         parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.merge_work)
         if len(parts) == 1:
             # Most calls are for small tables, without threads.
             read = self._reader()
             for i in range(self._n_chunks):
-                iteration.accumulate(*read(i))
+                iteration.accumulate(*read(i), None, None, *self._places(near, i))
             return
 
-        def make_adder() -> Callable[[FloatArray, FloatArray | None, FloatArray], None]:
+        def make_adder() -> Adder:
             scratch = np.empty(iteration.scratch_size)
-            return lambda x, w, sums: iteration.accumulate(x, w, sums, scratch)
+            return lambda i, x, w, sums: iteration.accumulate(x, w, sums, scratch, *self._places(near, i))
 
         for sums in self._sums_of_parts(make_adder, parts, len(iteration.sums)):
             iteration.add_sums(sums)
+
+    def _places(self, near: Near | None, i: int) -> tuple[()] | tuple[NDArray[np.uint8], FloatArray, float]:
+        """Return the places of the marks of a chunk."""
+        if near is None:
+            return ()
+        rows = slice(i * self._step, (i + 1) * self._step)
+        return near.marks[:, rows], near.kept[rows], near.least
+
+    def pairs(self, iteration: Iteration, near: Near) -> Pairs:
+        """Return the pairs that a pass of this iteration marked, with their rows."""
+        pairs = Pairs(iteration, near.marks, near.kept if self._weights is None else near.kept * self._weights)
+        for i, (x, _) in enumerate(self.chunks()):
+            pairs.read(x, i * self._step)
+        return pairs
 
     def sums(self, parameters: Parameters, *, full: bool = False, with_entropy: bool = True) -> FloatArray:
         """Return the sufficient statistics of these rows under a mixture, by one E-step pass.
@@ -243,8 +276,9 @@ class Samples:
         parameters = evaluator.parameters
         parts = self._parts(parameters.n_components, len(parameters.loadings), row_work, size)
 
-        def make_adder() -> Callable[[FloatArray, FloatArray | None, FloatArray], None]:
-            return partial(add, evaluator.twin() if len(parts) > 1 else evaluator)
+        def make_adder() -> Adder:
+            own = evaluator.twin() if len(parts) > 1 else evaluator
+            return lambda i, x, w, sums: add(own, x, w, sums)
 
         first, *others = self._sums_of_parts(make_adder, parts, size)
         for other in others:
@@ -253,7 +287,7 @@ class Samples:
 
     def _sums_of_parts(
         self,
-        make_adder: Callable[[], Callable[[FloatArray, FloatArray | None, FloatArray], None]],
+        make_adder: Callable[[], Adder],
         parts: Sequence[range],
         size: int,
     ) -> Iterable[FloatArray]:
@@ -265,7 +299,7 @@ class Samples:
             def sums_of(chunks: range) -> FloatArray:
                 sums = np.zeros(size)
                 for i in chunks:
-                    add(*read(i), sums)
+                    add(i, *read(i), sums)
                 return sums
 
             return sums_of

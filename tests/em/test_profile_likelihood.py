@@ -9,6 +9,7 @@ from profile_helpers import KINDS, rough_start, tied
 from reference import random_mixture, random_rows, relative_error
 
 from amofa._data.row_chunks import Samples
+from amofa._em import profile_likelihood
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._factor_analysis import Solver
@@ -16,6 +17,7 @@ from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa.criterion import Evidence
+from amofa.threads import use_threads
 
 
 def a_problem(d, n, noise="component", *, prior_count=4.0, tol=1e-5, pricing=None, annihilates=True, **limits):
@@ -184,3 +186,51 @@ def test_few_factors_among_many_columns_are_those_of_the_solver(rng, p):
     np.testing.assert_allclose(parameters.loadings.T @ parameters.loadings, loadings.T @ loadings, atol=1e-4)
     given = iteration.prior_cost() - Samples(rows).log_likelihood(parameters)
     assert given - 300 * d / 2 * np.log(2 * np.pi) == pytest.approx(cost, abs=1e-10 * 300)
+
+
+# ---- many components -------------------------------------------------------------------------------------------------
+
+
+def many_groups(rng, weighted=False):
+    """Rows of 25 groups on a grid that overlap, and a start."""
+    K, n = 25, 4000
+    means = 4.0 * np.stack(np.meshgrid(*2 * [np.arange(5.0)]), axis=-1).reshape(K, 2)
+    rows = means[rng.integers(0, K, n)] + rng.normal(size=(n, 2))
+    start = Parameters(2, [0] * K)
+    start.weights[:], start.uniquenesses[:] = 1 / K, 2.0
+    start.means[:] = means + rng.normal(size=(K, 2))
+    return Samples(rows, weights=rng.uniform(0.5, 1.5, n) if weighted else None), start
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_iterations_over_near_pairs_lead_to_the_same_end_in_fewer_passes(rng, monkeypatch, weighted):
+    samples, start = many_groups(rng, weighted)
+    problem = a_problem(2, 4000, tol=1e-8)
+    told = []
+    run = profile_em(samples, start, problem, Solver(2), 400, choose_at_end=False, tell=lambda *args: told.append(args))
+    monkeypatch.setattr(profile_likelihood, "_MANY_COMPONENTS", 26)
+    plain = profile_em(samples, start, problem, Solver(2), 400, choose_at_end=False)
+    assert run.converged
+    assert plain.converged
+    assert run.n_iter < plain.n_iter / 3
+    assert run.cost == pytest.approx(plain.cost, abs=10 * problem.tol * samples.total_weight)
+    # The log-likelihood that is told is exact, and never falls.
+    assert run.log_likelihood == pytest.approx(samples.log_likelihood(run.parameters), rel=1e-12)
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(t[2] for t in told))
+
+
+def test_threads_do_not_change_iterations_over_near_pairs(rng):
+    samples, start = many_groups(rng)
+    runs = []
+    for n_threads in (1, 3):
+        with use_threads(n_threads):
+            runs.append(profile_em(samples, start, a_problem(2, 4000), Solver(2), 20))
+    np.testing.assert_array_equal(runs[0].parameters.buffer, runs[1].parameters.buffer)
+
+
+def test_rows_that_are_near_many_components_are_all_looked_at(rng):
+    samples, start = many_groups(rng)
+    start.uniquenesses[:] = 400.0
+    iterate = profile_likelihood.make_iterate(samples, start, a_problem(2, 4000), Solver(2))
+    iterate.expect()
+    assert iterate._pairs() is None

@@ -18,6 +18,7 @@ from amofa._kernels import (
     _kurtosis,
     _mixture,
     _noise,
+    _pairs,
     _posterior,
     _profile_likelihood,
     _rows,
@@ -83,6 +84,27 @@ def iterate_profile(parameters, offsets, floor, prior_count, scale, noise, x, ro
         whole.end_step,
         whole.log_determinants,
         whole.prior_cost,
+    ]
+    run_steps(steps, program)
+
+
+def pass_over_pairs(parameters, offsets, floor, scale, near, kept, least, x, row_weights, sums, scratch, program):
+    """Mark pairs in a pass over all, and go over these alone, with steps left out or in another order."""
+    whole = _profile_likelihood.ProfileLikelihoodIteration(parameters, offsets, floor, 1.0, scale, 0, False)
+    whole.accumulate(x, row_weights, sums, scratch, near, kept, least)
+    pairs, last = _pairs.Pairs(whole, near, kept), len(offsets) - 2
+    pairs.read(x, 0)
+    steps = [
+        lambda: pairs.read(x, 1),
+        lambda: pairs.find(0, scratch),
+        lambda: pairs.find(last, scratch),
+        lambda: pairs.find(last + 1, scratch),
+        pairs.share,
+        lambda: pairs.add(0, sums, scratch),
+        lambda: pairs.add(last, whole.sums, scratch),
+        lambda: pairs.add_rest(sums),
+        lambda: pairs.set_rest(whole.sums, sums),
+        lambda: pairs.n_pairs,
     ]
     run_steps(steps, program)
 
@@ -161,6 +183,11 @@ def calls(p):
             iterate_profile,
             [p.buffer, p.offsets, p.floor, 1.0, p.scale, p.program[0] % 4, p.x, p.row_weights, p.sums(True), p.scratch,
              p.program],
+        ),
+        "pairs": (
+            pass_over_pairs,
+            [p.buffer, p.offsets, p.floor, p.scale, np.zeros((K, n), dtype=np.uint8), np.zeros(n), 1e-3, p.x,
+             p.row_weights, p.sums(True), p.scratch, p.program],
         ),
         "step_space": (_profile_likelihood.StepSpace, [p.offsets, d, 1]),
         "prior_cost": (_noise.prior_cost, [np.ones((K, d)), p.program[0] % 4, 1.0, p.scale]),

@@ -31,6 +31,9 @@ class Iteration:
         row_weights: NDArray[np.float64] | None,
         sums: NDArray[np.float64] | None = None,
         scratch: NDArray[np.float64] | None = None,
+        near: NDArray[np.uint8] | None = None,
+        kept: NDArray[np.float64] | None = None,
+        least: float = 0.0,
     ) -> None: ...
     def add_sums(self, sums: NDArray[np.float64]) -> None: ...
     def maximize(self) -> None: ...

@@ -116,22 +116,32 @@ cdef class Iteration:
         const double[::1] row_weights,  # IN   (n), or None for ones
         double[::1] sums=None,  # INOUT  as long as those of the iteration, added to
         double[::1] scratch=None,  # WORK  of `scratch_size` values
+        unsigned char[:, :] near=None,  # OUT  (K, n), rows contiguous
+        double[::1] kept=None,  # INOUT  (n), added to
+        double least=0.0,
     ):
-        """Add the sufficient statistics of the columns of x to sums, and change nothing else.
+        """Add the sufficient statistics of the columns of x to sums.
 
         Several threads may do so at a time, each with its own sums and scratch memory. Without these arguments the sums
-        are those of the iteration.
+        are those of the iteration. Responsibilities above the least are marked in `near`, and summed for each row in
+        `kept`, if these are given.
         """
         cdef Sums totals
         cdef Scratch block
         if sums is None:
-            add_rows(x, row_weights, self.with_entropy, &self.mixture, &self.block, &self.totals)
-            return
+            sums, scratch = self.own_sums, self.scratch
         self.check_sums(sums)
         if scratch is None:
             raise ValueError("sums of their own need scratch memory of their own")
         check_work(&self.mixture, scratch)
         totals = self.view(&sums[0])
+        if near is not None:
+            if kept is None or near.shape[0] != self.mixture.n_components or (
+                    near.shape[1] != x.shape[1] or kept.shape[0] != x.shape[1] or near.strides[1] != 1):
+                raise ValueError("near and kept must have places for these rows")
+            if x.shape[1]:
+                totals.near, totals.near_stride, totals.near_least = &near[0, 0], near.strides[0], least
+                totals.kept = &kept[0]
         block = view_scratch(&self.mixture, &scratch[0])
         add_rows(x, row_weights, self.with_entropy, &self.mixture, &block, &totals)
 

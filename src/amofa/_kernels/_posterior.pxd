@@ -5,6 +5,9 @@ from amofa._kernels._mixture cimport Prepared, Scratch
 
 cdef void posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch) noexcept nogil
+cdef void component_log_joint(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture,
+    Scratch *scratch) noexcept nogil
 cdef void posterior_rows(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch, Py_ssize_t ld,
     double *log_density, double *log_joint, double *responsibilities, double *scores) noexcept nogil

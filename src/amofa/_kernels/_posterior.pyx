@@ -119,6 +119,23 @@ cdef void posterior_block(
         start += length
 
 
+cdef void component_log_joint(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture, Scratch *scratch,
+) noexcept nogil:
+    """Compute log joint densities of up to `scratch.stride` rows with component k alone."""
+    cdef Py_ssize_t tile = tile_rows(mixture.n_features), start = 0, j, p
+    cdef const double *cholesky = mixture.choleskys
+    if mixture.form[k] == WOODBURY:
+        while start < n:
+            tile_log_joint(start, min(tile, n - start), x, ldx, k, mixture, scratch)
+            start += tile
+    else:
+        for j in range(k):
+            p = mixture.offsets[j + 1] - mixture.offsets[j]
+            cholesky += p * p
+        residual_log_joint(n, x, ldx, k, cholesky, mixture, scratch)
+
+
 cdef void posterior_rows(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch, Py_ssize_t ld,
     double *log_density, double *log_joint, double *responsibilities, double *scores,

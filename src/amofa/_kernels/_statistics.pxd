@@ -8,6 +8,10 @@ from amofa._kernels._mixture cimport Prepared, Scratch
 cdef struct Sums:
     bint full
     double negligible              # the share of a component's weight below which responsibilities have no moments
+    unsigned char *near            # (K, near_stride) set to 1 where a responsibility is above near_least; or NULL
+    Py_ssize_t near_stride
+    double near_least
+    double *kept                   # (n) sums of these responsibilities, added to
     double *log_likelihood         # nats
     double *entropy                # of the responsibilities, nats
     double *soft_counts            # (K)
@@ -21,6 +25,9 @@ cdef Py_ssize_t sums_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offset
 
 cdef void accumulate_rows(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
+    const Prepared *mixture, Scratch *scratch, Sums *sums) noexcept nogil
+cdef void add_scatter(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, double negligible,
     const Prepared *mixture, Scratch *scratch, Sums *sums) noexcept nogil
 cdef void set_moments(
     Py_ssize_t d, double count, const double *old_mean, const double *first, const double *scatter, double *mean,

@@ -10,6 +10,7 @@ from amofa._kernels._posterior cimport is_small, posterior_block
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
+    void amofa_mark(Py_ssize_t n, const double *h, double least, unsigned char *near, double *kept)
     void amofa_multiply(Py_ssize_t n, const double *factors, double *values)
     Py_ssize_t amofa_select(Py_ssize_t n, const double *h, double least, int *rows, double *root)
     void amofa_roots(Py_ssize_t n, const double *h, double *root)
@@ -56,6 +57,7 @@ cdef Sums view_sums(Py_ssize_t K, Py_ssize_t d, bint full, double *buffer) noexc
     cdef Sums view
     view.full = full
     view.negligible = NEGLIGIBLE_SHARE
+    view.near = NULL
     view.log_likelihood = buffer
     view.entropy = buffer + 1
     view.soft_counts = buffer + 2
@@ -86,6 +88,10 @@ cdef void accumulate_rows(
             w = row_weights + start
             negligible = sums.negligible * amofa_weighted_sum(length, w, NULL) / length
         posterior_block(length, x + start, ldx, mixture, scratch)
+        if sums.near != NULL:
+            for k in range(mixture.n_components):
+                amofa_mark(length, scratch.responsibilities + k * scratch.stride, sums.near_least,
+                           sums.near + k * sums.near_stride + start, sums.kept + start)
         sums.log_likelihood[0] += amofa_weighted_sum(length, scratch.log_density, w)
         for k in range(mixture.n_components):
             h = count_component(length, k, w, with_entropy, scratch, sums)
