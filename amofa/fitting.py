@@ -30,6 +30,7 @@ from amofa.warnings import (
     warn_of_constant_columns,
     warn_of_interrupt,
     warn_of_no_convergence,
+    warn_of_redundant_columns,
     warn_of_shortfall,
     warn_of_time,
 )
@@ -228,9 +229,13 @@ def fit_checked(
         if options.checkpoint is not None:
             checkpoint = Checkpoint(str(options.checkpoint), settings_of(table, weights, options, init))
             state = checkpoint.open()
-        rows = Standardized.of(*merge_repeats(table, weights), by_body=not options.is_paper)
+        distinct = merge_repeats(table, weights)
+        rows = Standardized.of(*distinct, by_body=not options.is_paper)
+        if options.may_leave_out_columns:
+            rows = rows.without_redundant_columns(*distinct)
         if warns:
             warn_of_constant_columns(rows.coordinates.constant)
+            warn_of_redundant_columns(rows.coordinates.redundant, table.shape[1])
         return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,10 +31,25 @@ def warn_caller(message: str) -> None:
 def warn_of_constant_columns(constant: BoolArray) -> None:
     columns = np.flatnonzero(constant)
     if len(columns):
-        names = ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
         warn_caller(
-            f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: {names} (from 0)"
+            f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: "
+            f"{_listed(columns.tolist())} (from 0)"
         )
+
+
+def warn_of_redundant_columns(redundant: Sequence[tuple[int, list[int]]], n_features: int) -> None:
+    """Warn of columns that follow from others, each given with those."""
+    if redundant:
+        names = "; ".join(f"{j} from {_listed(others)}" for j, others in redundant[:10])
+        more = "; ..." if len(redundant) > 10 else ""
+        warn_caller(
+            f"{len(redundant)} of {n_features} columns of X follow from others by sums and multiples, and change no "
+            f"decision: {names}{more} (from 0)"
+        )
+
+
+def _listed(columns: Sequence[int]) -> str:
+    return ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
 
 
 def warn_of_no_convergence(converged: bool, iterations: str) -> None:

@@ -17,8 +17,9 @@ _REACH = 10.0
 # normal, in standard deviations. A part of few rows is narrow by chance.
 _WINDOWS = ((0.1, 0.25132), (0.2, 0.50669), (0.4, 1.04880), (0.8, 2.56310))
 _LEAST_ROWS = 12.0
-# Sums of weights, and steps, are the same within rounding: that of weights, and of numbers in single precision.
-_ROUNDING, _SAME_STEP = 1e-9, 1e-3
+# Sums of weights, and steps, are the same within rounding: that of weights, and of numbers in single precision. Values
+# closer than the last share of the step differ by rounding only.
+_ROUNDING, _SAME_STEP, _SAME_VALUE = 1e-9, 1e-3, 1e-5
 
 
 class ColumnScales(NamedTuple):
@@ -29,6 +30,7 @@ class ColumnScales(NamedTuple):
     narrow: FloatArray  # standard deviation in the densest part; infinite if it has one value only
     step: FloatArray  # median distance of neighbouring distinct values; 0 if all are the same
     grid: FloatArray  # the same for rounded columns, in which half of the distances are equal to it, and 0 for others
+    finest: FloatArray  # the least distance, which is the unit of the last digit of rounded columns
 
     @classmethod
     def of(cls, samples: Samples) -> ColumnScales:
@@ -47,7 +49,7 @@ class ColumnScales(NamedTuple):
 def _scales_of(column: FloatArray, weights: FloatArray | None) -> tuple[float, ...]:
     values, weights = _distribution(column, weights)
     if len(values) == 1:
-        return -np.inf, np.inf, np.inf, 0.0, 0.0
+        return -np.inf, np.inf, np.inf, 0.0, 0.0, 0.0
     # Sums of the weights up to each value, from below and from above.
     below, above = np.cumsum(weights), np.cumsum(weights[::-1])
     low, high = _body(values, below, above)
@@ -75,11 +77,13 @@ def _body(values: FloatArray, below: FloatArray, above: FloatArray) -> tuple[flo
         level /= 2
 
 
-def _steps(values: FloatArray) -> tuple[float, float]:
+def _steps(values: FloatArray) -> tuple[float, float, float]:
+    """Return the last three scales of distinct values."""
     distances = np.diff(values)
     step = float(np.median(distances))
     equal = np.abs(distances - step) <= _SAME_STEP * step
-    return step, step if 2 * np.count_nonzero(equal) >= len(equal) else 0.0
+    grid = step if 2 * np.count_nonzero(equal) >= len(equal) else 0.0
+    return step, grid, float(distances[distances > _SAME_VALUE * step].min())
 
 
 def _narrowest(values: FloatArray, below: FloatArray) -> float:

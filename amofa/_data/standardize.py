@@ -7,13 +7,14 @@ The default search takes mean and standard deviation of the body of each column,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.checks import DEFAULT_FLOOR, counted_rows
+from amofa._data.relations import Relations, find_relations
 from amofa._data.row_chunks import Samples
 from amofa._data.scales import ColumnScales
 from amofa._parameters import Component, Parameters
@@ -29,6 +30,9 @@ _RESOLUTION = 1 / 12
 # The floor is a share of the unit, up to this multiple of the scale of the narrowest part: in ordinary columns, that
 # scale is down to about half of the unit by chance and by their shape, and these have one floor.
 _NARROW = 3.0
+# Columns in a relation have uniquenesses of this share of the smallest: as much as the responsibilities of rows that
+# obey the relation differ from those without it.
+_RELATED = 1e-4
 # Units are at least this share of a column's range: squares of farther cells would have no digits of nearer ones.
 _LEAST_UNIT = 1e-14
 # A column counts as constant if its range is within the rounding error of its values.
@@ -42,6 +46,7 @@ class Coordinates:
     center: FloatArray  # (d,)
     scale: FloatArray  # the unit of each column, (d,)
     deviation: FloatArray  # weighted standard deviations of all rows (divisor N), (d,)
+    relations: Relations | None = None  # among the columns that vary, by their numbers there; in these units
 
     @classmethod
     def of(cls, samples: Samples, scales: ColumnScales | None = None) -> Coordinates:
@@ -82,6 +87,19 @@ class Coordinates:
         result: NDArray[np.bool_] = self.scale < _SCALE_MIN
         return result
 
+    @property
+    def redundant(self) -> list[tuple[int, list[int]]]:
+        """Each column that follows from others, with those, by number."""
+        varying = np.flatnonzero(~self.constant)
+        sources = [] if self.relations is None else self.relations.sources
+        return [(int(varying[j]), varying[others].tolist()) for j, others in sources]
+
+    @property
+    def columns(self) -> NDArray[np.intp]:
+        """Numbers of the columns of a search: those that vary and do not follow from others."""
+        varying = np.flatnonzero(~self.constant)
+        return varying if self.relations is None else varying[self.relations.others]
+
     def with_one_scale(self) -> Coordinates:
         """Return coordinates with the root mean square of the scales for all columns that vary."""
         varying = ~self.constant
@@ -91,9 +109,16 @@ class Coordinates:
         scale = np.where(varying, largest * np.sqrt(((self.scale[varying] / largest) ** 2).mean()), 0.0)
         return Coordinates(self.center, scale, scale)
 
+    def lowered(self, floor: FloatArray) -> FloatArray:
+        """Return smallest uniquenesses (d,) that keep the relations of columns."""
+        involved = [j for column, others in self.redundant for j in (column, *others)]
+        lowered = floor.copy()
+        lowered[involved] *= _RELATED
+        return lowered
+
     def samples(self, table: NDArray[Any], weights: FloatArray | None, rows: NDArray[np.intp] | None) -> Samples:
-        """Return the rows of a table in these coordinates, without constant columns."""
-        columns = np.flatnonzero(~self.constant)
+        """Return the rows of a table in these coordinates, in the columns of a search."""
+        columns = self.columns
         return Samples(
             table,
             weights=weights,
@@ -104,13 +129,13 @@ class Coordinates:
         )
 
     def shares(self, variances: FloatArray) -> FloatArray:
-        """Return variances (d,) in units of the squared scales, constant columns left out."""
-        kept = ~self.constant
-        return variances[kept] / self.scale[kept] ** 2
+        """Return variances (d,) in units of the squared scales, for the columns of a search."""
+        columns = self.columns
+        return variances[columns] / self.scale[columns] ** 2
 
     def express(self, parameters: Parameters) -> Parameters:
-        """Transform parameters from the table's columns and units to these coordinates, without constant columns."""
-        columns = np.flatnonzero(~self.constant)
+        """Transform parameters from the table's columns and units to these coordinates, without other columns."""
+        columns = self.columns
         center, scale = self.center[columns], self.scale[columns]
         return Parameters.from_components(
             [
@@ -124,20 +149,23 @@ class Coordinates:
             ]
         )
 
-    def restore(self, parameters: Parameters, constant_variance: FloatArray) -> Parameters:
-        """Transform parameters, without constant columns, back to the table's columns and units.
+    def restore(self, parameters: Parameters, least: FloatArray) -> Parameters:
+        """Transform parameters from the columns of a search back to the table's columns and units.
 
-        Constant columns get their uniquenesses from `constant_variance`, (d,); its other entries are not used.
+        Constant columns get their uniquenesses from `least`, (d,). A column that follows from others has the noise of
+        those: it becomes a factor of each, and what stays unique of them is the least.
         """
-        columns = np.flatnonzero(~self.constant)
-        scale = self.scale[columns]
+        varying = np.flatnonzero(~self.constant)
+        scale = self.scale[varying]
 
         def restored(component: Component) -> Component:
-            mean, uniquenesses = self.center.copy(), constant_variance.copy()
+            if self.relations is not None:
+                component = self.relations.restore(component, least[varying] / scale**2)
+            mean, uniquenesses = self.center.copy(), least.copy()
             loadings = np.zeros((len(component.loadings), len(self.scale)))
-            mean[columns] += scale * component.mean
-            uniquenesses[columns] = scale**2 * component.uniquenesses
-            loadings[:, columns] = scale * component.loadings
+            mean[varying] += scale * component.mean
+            uniquenesses[varying] = scale**2 * component.uniquenesses
+            loadings[:, varying] = scale * component.loadings
             return Component(component.weight, mean, loadings, uniquenesses)
 
         return Parameters.from_components([restored(c) for c in parameters.components()])
@@ -195,13 +223,17 @@ def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordin
 def default_floors(scales: ColumnScales, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
     """Return the smallest uniquenesses of the default search, (d,), unless others are given.
 
-    They are a share of the squared unit of a column, which is bounded by the width of its narrowest part, or of `scale`
-    if that is given, and no narrower than the step of rounded numbers.
+    They are a share of the squared width of a column, or of `scale` if that is given, and no narrower than the step of
+    rounded numbers.
     """
     if scale is None:
-        widths = np.minimum(coordinates.scale, _NARROW * scales.narrow)
-        scale = _with_constant_columns(widths**2, coordinates)
+        scale = _with_constant_columns(_widths(scales, coordinates) ** 2, coordinates)
     return np.maximum(floor_variances(DEFAULT_FLOOR, scale, coordinates), _RESOLUTION * scales.step**2)
+
+
+def _widths(scales: ColumnScales, coordinates: Coordinates) -> FloatArray:
+    """Return the units of the columns, bounded by the widths of their narrowest parts, (d,)."""
+    return np.minimum(coordinates.scale, _NARROW * scales.narrow)
 
 
 def _with_constant_columns(variances: FloatArray, coordinates: Coordinates) -> FloatArray:
@@ -236,3 +268,19 @@ class Standardized:
         if one_scale:
             coordinates = coordinates.with_one_scale()
         return cls(whole, coordinates, coordinates.samples(table, weights, rows), scales)
+
+    def without_redundant_columns(self, table: NDArray[Any], weights: FloatArray | None) -> Standardized:
+        """Return the same rows without columns that follow from others; units come from the bodies of the columns."""
+        assert self.scales is not None
+        coordinates = self.coordinates
+        columns = coordinates.columns
+        unit = coordinates.scale[columns]
+        relations = find_relations(
+            self.samples, _widths(self.scales, coordinates)[columns] / unit, self.scales.finest[columns] / unit
+        )
+        if relations is None:
+            return self
+        coordinates = replace(coordinates, relations=relations)
+        return replace(
+            self, coordinates=coordinates, samples=coordinates.samples(table, weights, counted_rows(weights))
+        )

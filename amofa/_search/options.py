@@ -111,6 +111,14 @@ class FitOptions:
         return self.search == "paper"
 
     @property
+    def may_leave_out_columns(self) -> bool:
+        """Whether columns that follow from others are left out of the search.
+
+        Putting them back takes factors and small uniquenesses, so that neither may be bounded.
+        """
+        return not self.is_paper and self.n_factors is None and self.max_factors is None and self.noise_floor is None
+
+    @property
     def constraints(self) -> Constraints:
         """The constraints of the search, from checked options."""
         n_factors: Any = self.n_factors

@@ -67,7 +67,15 @@ class Task:
         least = coordinates.shares(variances)
         with np.errstate(over="ignore"):
             center = np.ones_like(least) if scale is None else np.clip(coordinates.shares(scale), *_PRIOR_SCALES)
-        return cls(rows, options, variances, Prior(least, center, options.prior_rows or 0.0), steps, names, init)
+        return cls(
+            rows,
+            options,
+            coordinates.lowered(variances),
+            Prior(least, center, options.prior_rows or 0.0),
+            steps,
+            names,
+            init,
+        )
 
     # -- the search --
 
@@ -180,7 +188,7 @@ class Task:
             parameters,
             self.floor,
             criterion=self.options.criterion,
-            n_parameters=n_parameters(parameters.n_features, parameters.n_factors, self._noise_of(parameters)),
+            n_parameters=n_parameters(parameters.n_features, found.parameters.n_factors, self._noise_of(parameters)),
             cost=found.cost,
             converged=found.converged,
             history=history,

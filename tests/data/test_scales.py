@@ -35,10 +35,10 @@ def test_a_narrow_group_beside_a_wide_and_a_far_one(rng):
 
 def test_shift_scale_sign_and_order_do_not_matter(rng):
     column = np.round(rng.exponential(size=101), 2)
-    low, high, narrow, step, grid = of(column)
-    assert of(rng.permutation(column)) == (low, high, narrow, step, grid)
+    low, high, *others = of(column)
+    assert of(rng.permutation(column)) == (low, high, *others)
     np.testing.assert_allclose(
-        of(-8 * column + 5), (-8 * high + 5, -8 * low + 5, 8 * narrow, 8 * step, 8 * grid), rtol=1e-10
+        of(-8 * column + 5), (-8 * high + 5, -8 * low + 5, *(8 * scale for scale in others)), rtol=1e-10
     )
 
 
@@ -52,11 +52,11 @@ def test_weights_are_repeats(rng):
 
 def test_ties_lead_to_wider_quantiles_and_windows():
     """Nine of ten are 0; all but one; all."""
-    low, high, narrow, step, _ = of(np.repeat([0.0, 1.0, 2.0], [90, 5, 5]))
+    low, high, narrow, step, *_ = of(np.repeat([0.0, 1.0, 2.0], [90, 5, 5]))
     assert (low, high, step) == (-10.0, 11.0, 1.0)
     assert narrow == np.inf
     assert of(np.repeat([0.0, 3.0], [999, 1]))[:2] == (-30.0, 33.0)
-    assert of(np.zeros(5)) == (-np.inf, np.inf, np.inf, 0.0, 0.0)
+    assert of(np.zeros(5)) == (-np.inf, np.inf, np.inf, 0.0, 0.0, 0.0)
     # Whole numbers: a tenth of the rows have the same one.
     assert of(np.repeat([0.0, 1.0, 2.0, 3.0], 25))[2] == pytest.approx(1 / 1.0488)
 
@@ -68,20 +68,22 @@ def test_few_rows_have_no_narrowest_part():
 
 def test_the_step_is_the_median_distance_of_distinct_values(rng):
     """Whole numbers, and halves with a gap; a column of real numbers has no grid, nor has one of few such."""
-    assert of(rng.permutation(40))[3:] == (1.0, 1.0)
+    assert of(rng.permutation(40))[3:] == (1.0, 1.0, 1.0)
     halves = rng.permutation(40) / 2
     halves[halves > 15] += 100
-    assert of(halves)[3:] == (0.5, 0.5)
+    assert of(halves)[3:] == (0.5, 0.5, 0.5)
     assert of(np.round(rng.standard_normal(1000), 1).astype(np.float32))[4] == pytest.approx(0.1)
     real = rng.standard_normal(100)
-    assert of(real)[3:] == (np.median(np.diff(np.sort(real))), 0.0)
+    distances = np.diff(np.sort(real))
+    assert of(real)[3:] == (np.median(distances), 0.0, distances.min())
     assert of(np.r_[np.zeros(50), 1.0, 2.7, 3.1])[4] == 0.0
+    assert of([0.3, 0.1 + 0.2, 0.7, 1.3, 1.8])[5] == pytest.approx(0.4)
 
 
 def test_huge_tables_are_measured_on_some_of_their_rows(rng, monkeypatch):
     column = rng.standard_normal(40_000)
-    *_, whole, _ = of(column)
+    whole = of(column)[3]
     monkeypatch.setattr(row_chunks, "_HELD_ROWS", 5000)
-    low, high, narrow, step, _ = of(column)
+    low, high, narrow, step, *_ = of(column)
     assert (low, high, narrow) == pytest.approx((-14.2, 14.2, 1), rel=0.15)
     assert step > 4 * whole

@@ -47,7 +47,8 @@ def test_a_noise_floor_is_a_share_of_each_columns_variance(rng, search):
 
 def test_the_default_noise_floor(rng, search):
     X = collinear(rng)
-    check_same(amofa.fit(X, search=search), amofa.fit(X, search=search, noise_floor=1e-4))
+    options = {"search": search, "max_factors": 3}
+    check_same(amofa.fit(X, **options), amofa.fit(X, noise_floor=1e-4, **options))
 
 
 def test_a_noise_floor_of_each_column_is_a_variance(rng, search):

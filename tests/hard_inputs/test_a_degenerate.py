@@ -95,7 +95,7 @@ def test_06_near_collinear_columns_and_too_many_components(rng):
     z = rng.standard_normal((300, 3))
     X = np.column_stack([z, z[:, 0] + 1e-7 * rng.standard_normal(300), z.sum(axis=1)])
     for options, K in (({}, 1), ({"n_components": 6}, 6)):
-        model = fitted(X, **options)
+        model = fitted(X, r"2 of 5 columns of X follow from others .*: 3 from 0; 4 from 0, 1, 2 \(from 0\)", **options)
         assert model.n_components == K
         assert all(np.isrealobj(array) for array in parameters_of(model))
         assert positive_definite(model)
@@ -106,7 +106,7 @@ def test_07_one_hot_columns_and_room_for_five_hundred_components(rng):
     levels = (140, 100, 30, 14)
     X = np.concatenate([np.eye(n)[rng.integers(0, n, 1477)] for n in levels], axis=1)
     assert X.shape == (1477, 284)
-    model = fitted(X, max_components=500)
+    model = fitted(X, "1 of 284 columns of X follow from others .* from 270, 271, 272", max_components=500)
     assert model.n_components <= 4
     drawn, _ = model.sample(500, random_state=0)
     assert np.isfinite(drawn).all()
@@ -243,10 +243,14 @@ def test_15_two_distinct_points():
 def test_16_a_column_that_is_the_sum_of_two_others(rng):
     z = rng.standard_normal((200, 2))
     X = np.column_stack([z, z.sum(axis=1), rng.standard_normal(200)])
-    model = fitted(X)
+    model = fitted(X, r"1 of 4 columns of X follow from others .*: 2 from 0, 1 \(from 0\)")
     assert model.n_factors.tolist() == [2]
     assert model.at_floor.tolist() == [[True, True, True, False]]
-    np.testing.assert_allclose(model.uniquenesses[0, :3], 1e-4 * X.var(axis=0)[:3], rtol=1e-6)
+    np.testing.assert_allclose(model.uniquenesses[0, :3], 1e-8 * X.var(axis=0)[:3], rtol=1e-6)
+    np.testing.assert_allclose(model.covariance(0)[:3, :3], np.cov(X[:, :3].T, bias=True), rtol=0.1, atol=0.1)
+    kept = fitted(X, max_factors=3)
+    assert kept.at_floor.tolist() == [[True, True, True, False]]
+    np.testing.assert_allclose(kept.uniquenesses[0, :3], 1e-4 * X.var(axis=0)[:3], rtol=1e-6)
 
 
 @pytest.mark.parametrize("options", [{}, {"n_components": 2}], ids=["free", "two components"])
