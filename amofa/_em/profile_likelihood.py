@@ -25,7 +25,7 @@ from amofa.criterion import Pricing, rounding_price
 from amofa.threads import OneEach, in_order
 
 # A component with fewer rows than this has no spread.
-LEAST_ROWS = 1.5
+LEAST_ROWS = 0.5
 # With fewer columns, components are solved one after the other: threads would not pay.
 _LEAST_COLUMNS = 32
 # With so many components, and rows that are held in memory, each pass over all rows is followed by so many iterations
