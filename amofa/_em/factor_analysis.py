@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,8 @@ MOST_STEPS = 30
 PATIENCE = 2.0
 # Minimum saving of a change of the number of factors, in nats, so that rounding alone makes none.
 _LEAST_SAVING = 1e-3
+# A rough choice takes this number of eigendecompositions, and leaves a column at least this share of its variance.
+_ROUGH_ROUNDS, _LEAST_ROUGH_NOISE = 2, 0.02
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,8 @@ def choose(
         prior.scale,
         found,
         loadings,
-        choice.max_steps,
-        choice.tol,
+        MOST_STEPS,
+        TOLERANCE,
         PATIENCE,
         _LEAST_SAVING,
     )
@@ -185,8 +187,7 @@ class FactorChoice:
     noise: Noise  # shared uniquenesses are left as they are given
     n_factors: int | None = None  # kept if given
     max_factors: int | None = None
-    max_steps: int = MOST_STEPS  # most Newton steps for each number of factors
-    tol: float = TOLERANCE  # a smaller gain, in nats, is not worth a step
+    is_rough: bool = False  # whether a few eigendecompositions do, where EM goes on to the maximum
 
     def most_factors(self, count: float, spread: Spread) -> int:
         """Return the maximum that leaves at least two rows for each coefficient of a column's regression on them."""
@@ -199,6 +200,8 @@ class FactorChoice:
             return self._isotropic(count, spread, self._numbers(count, spread))
         if self.noise.is_shared:
             return self._best_given_noise(count, spread, uniquenesses)
+        if self.is_rough:
+            return self._rough(count, spread, uniquenesses)
         if self.n_factors is not None:
             return self._solve(count, spread, uniquenesses, self.n_factors)
         return spread.choose(count, uniquenesses, n_factors, self.most_factors(count, spread), self)
@@ -220,6 +223,14 @@ class FactorChoice:
         q = numbers[best]
         loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
         return Analyser(loadings, uniquenesses, count / 2 * (log_noise + trace) + costs[best])
+
+    def _rough(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
+        """Choose the number of factors by principal factor analysis: loadings and uniquenesses in turn."""
+        least = np.maximum(self.prior.floor, _LEAST_ROUGH_NOISE * spread.variances)
+        for _ in range(_ROUGH_ROUNDS):
+            found = self._best_given_noise(count, spread, uniquenesses)
+            uniquenesses = np.maximum(spread.variances - (found.loadings**2).sum(axis=0), least)
+        return replace(found, uniquenesses=uniquenesses)
 
     def isotropic(self, count: float, spread: Spread, n_factors: int) -> Analyser:
         """Return the analyser with n factors and one variance for all columns, by one eigendecomposition."""
