@@ -143,10 +143,15 @@ class Samples:
         local.total_weight = float(weights.sum())
         return local
 
+    @property
+    def n_held(self) -> int:
+        """Maximum number of rows to hold in memory."""
+        d = self.n_features
+        return min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
+
     def thinned(self) -> Samples:
         """Return these rows or, for a huge table, evenly spread ones with the weight of all, to hold in memory."""
-        d = self.n_features
-        most = min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
+        most = self.n_held
         if self.n_rows <= most:
             return self
         # One row of each stretch, not always at the same place: rows may have been recorded in turns.

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
-from amofa._em.profile_likelihood import Problem, profile_em
+from amofa._em.profile_likelihood import Problem, log_determinant, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
-from amofa._search.splits import Mask, layers, parts, split_masks
+from amofa._search.splits import MOST_PARTS, Labels, Survey, layers, parts
 from amofa._search.state import LocalSplit
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
 # Rows with a smaller responsibility are left out of the local fit of a component.
 _LEAST_RESPONSIBILITY = 1e-2
-# Local fits run in rounds, each with the best of the previous one: number of fits, number of iterations, and iterations
-# in which the numbers of factors are chosen again.
-_LOCAL_ROUNDS = ((None, 6, (0, 3)), (2, 15, (0, 8)))
-# The best one then runs to convergence, for at most this number of iterations.
-_LOCAL_ITERATIONS = 50
-# In these rounds the numbers of factors are chosen roughly: each M-step continues with the uniquenesses.
-_ROUGH_STEPS, _ROUGH_TOLERANCE = 4, 0.1
+# More rows than this are represented by evenly spread ones until the best start is known.
+_MOST_ROWS = 2048
+
+
+class Race(NamedTuple):
+    """How starts compete: in rounds, each with the best of the one before; then the best one runs on."""
+
+    # Number of starts, number of iterations, and iterations in which the numbers of factors are chosen again.
+    rounds: tuple[tuple[int | None, int, tuple[int, ...]], ...]
+    last: int  # most iterations of the best one
+
+
+# While splits pay, quick looks find most of them. Before a component is given up, it gets a thorough one.
+_QUICK = Race(((None, 2, (0,)), (2, 8, (2,))), 25)
+_THOROUGH = Race(((None, 6, (0, 3)), (4, 15, (0, 8))), 50)
 # A start is given up if it is worse than the best one by more than this, in nats per row of the component; the
 # component is given up if its best start is that far from what is worth a trial.
 _BEHIND = 0.3
@@ -39,14 +48,22 @@ class LocalSplitter:
     """Splits components of a mixture on their own rows.
 
     Splits are found in the rows of `sample`. `solvers` has a `Solver` for each thread, or is None for wide tables. A
-    local fit that costs up to `worth_a_trial` nats more than the undivided component is tried on all rows.
+    local fit that costs up to `worth_a_trial` nats per row more than the undivided component is tried on all rows.
     """
 
     def __init__(
-        self, sample: Samples, problem: Problem, solvers: OneEach[Solver | None], worth_a_trial: float
+        self,
+        sample: Samples,
+        problem: Problem,
+        solvers: OneEach[Solver | None],
+        worth_a_trial: float,
+        most_parts: int = MOST_PARTS,
+        *,
+        thorough: bool = True,
     ) -> None:
         self.sample, self.problem, self.solvers, self.worth_a_trial = sample, problem, solvers, worth_a_trial
-        self.rough = replace(problem, choice=replace(problem.choice, max_steps=_ROUGH_STEPS, tol=_ROUGH_TOLERANCE))
+        self.most_parts, self.thorough = most_parts, thorough
+        self.rough = rough(problem)
 
     def best_splits(self, parameters: Parameters, counts: FloatArray, known: Sequence[LocalSplit]) -> list[LocalSplit]:
         """Return the best local split of each component; known ones are kept for components that have not changed.
@@ -54,11 +71,12 @@ class LocalSplitter:
         Components with the largest soft counts (K,) come first, so that threads do not wait for them at the end.
         """
         components = parameters.components()
-        found = [next((split for split in known if _same(split.component, c)), None) for c in components]
+        good = [split for split in known if split.thorough or not self.thorough]
+        found = [next((split for split in good if _same(split.component, c)), None) for c in components]
         new = [k for k in np.argsort(-counts, kind="stable").tolist() if found[k] is None]
         if new:
             responsibilities = self.sample.responsibilities(parameters)
-            splits = in_order(lambda: lambda k: self._best_split(components[k], responsibilities[k]), new)
+            splits = in_order(lambda: lambda k: self.best_split(components[k], responsibilities[k]), new)
             for k, split in zip(new, splits, strict=True):
                 found[k] = split
         return [split for split in found if split is not None]
@@ -66,7 +84,7 @@ class LocalSplitter:
     def starts_of(self, component: Component, responsibilities: FloatArray) -> list[Parameters]:
         """Return pairs of components to start a local fit from; none if there are no rows to divide."""
         whole = self._whole(component, responsibilities)
-        return [] if whole is None else self._starts(*whole)
+        return [] if whole is None else self._starts(*self._survey(*self._few(*whole)))
 
     def _whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Outcome] | None:
         """Return the rows of a component and its fit to them; None if there are no rows to divide."""
@@ -79,47 +97,83 @@ class LocalSplitter:
         one = Parameters.from_components([component])
         return local, profile_em(local, one, self.problem, self.solvers.get(), 1, choose_at_end=False)
 
-    def _best_split(self, component: Component, responsibilities: FloatArray) -> LocalSplit:
+    def best_split(self, component: Component, responsibilities: FloatArray) -> LocalSplit:
+        """Return the best local split of a component with these responsibilities for the rows, (n,)."""
         component = _own(component)
+        none = LocalSplit(component, -np.inf, None, thorough=self.thorough)
         found = self._whole(component, responsibilities)
         if found is None:
-            return LocalSplit(component, -np.inf, None)
+            return none
         local, whole = found
-        starts = self._starts(local, whole)
-        bar = whole.cost + self.worth_a_trial + _BEHIND * local.total_weight
-        for number, max_iter, choose_at in _LOCAL_ROUNDS:
+        few = self._few(local, whole)
+        survey, x, weights = self._survey(*few)
+        if self.worth_a_trial < np.inf and survey.evidence_of_groups() < self._price(local.total_weight, whole):
+            return replace(none, fits=True, thorough=True)
+        best = self._race(*few, self._starts(survey, x, weights))
+        if best is None:
+            return none
+        race = _THOROUGH if self.thorough else _QUICK
+        fit = profile_em(local, best.parameters, self.problem, self.solvers.get(), race.last, choose_at=(0,))
+        if fit.n_components < 2:
+            return none
+        # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
+        ordered = sorted(fit.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
+        children = tuple(c._replace(weight=c.weight * component.weight) for c in ordered)
+        return replace(none, gain=whole.cost - fit.cost, children=children)
+
+    def _few(self, local: Samples, whole: Outcome) -> tuple[Samples, Outcome]:
+        """Return evenly spread rows with the weight of all, if there are many, and the fit of the component to them."""
+        n = local.n_rows
+        if n <= _MOST_ROWS:
+            return local, whole
+        rows = ((np.arange(_MOST_ROWS) + 0.5) * (n / _MOST_ROWS)).astype(np.intp)
+        assert local.weights is not None
+        weights = local.weights[rows]
+        few = local.weighted(rows, weights * (local.total_weight / weights.sum()))
+        return few, profile_em(few, whole.parameters, self.problem, self.solvers.get(), 1, choose_at_end=False)
+
+    def _race(self, local: Samples, whole: Outcome, starts: list[Parameters]) -> Outcome | None:
+        """Return the best of the fits from each start, after some iterations; None if all are hopeless."""
+        bar = whole.cost + (self.worth_a_trial + _BEHIND) * local.total_weight
+        fits: list[Outcome] = []
+        for number, max_iter, choose_at in (_THOROUGH if self.thorough else _QUICK).rounds:
             fits = self._rough_fits(local, starts[:number], max_iter, choose_at, bar)
             starts = [fit.parameters for fit in fits]
             if not fits or fits[0].cost > bar:
-                return LocalSplit(component, -np.inf, None)
-        fit = profile_em(local, starts[0], self.problem, self.solvers.get(), _LOCAL_ITERATIONS, choose_at=(0,))
-        if fit.n_components < 2:
-            return LocalSplit(component, -np.inf, None)
-        # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
-        ordered = sorted(fit.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
-        first, second = (c._replace(weight=c.weight * component.weight) for c in ordered)
-        return LocalSplit(component, whole.cost - fit.cost, (first, second))
+                return None
+        return fits[0]
 
-    def _starts(self, local: Samples, whole: Outcome) -> list[Parameters]:
+    def _survey(self, local: Samples, whole: Outcome) -> tuple[Survey, FloatArray, FloatArray]:
         x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
         weights = np.ones(local.n_rows) if local.weights is None else local.weights
-        problem, moments = self.problem, whole.moments
+        moments = whole.moments
         assert moments is not None
-        masks = split_masks(x, weights, moments.means[0], moments.spreads[0], problem.check)
+        return Survey(x, weights, moments.means[0], moments.spreads[0]), x, weights
 
-        def parted(ways: Sequence[Mask]) -> list[tuple[Mask, Parameters]]:
-            starts = ((mask, parts(x, weights, mask, problem)) for mask in ways)
-            return [(mask, start) for mask, start in starts if start is not None]
+    def _price(self, count: float, whole: Outcome) -> float:
+        """Return the least that a split adds to the price, in nats: two components without factors for the whole."""
+        component = whole.parameters.component(0)
+        determinant = log_determinant(component.loadings, component.uniquenesses)
+        price = self.problem.pricing.component
+        return 2 * price(count / 2, 0, determinant) - price(count, len(component.loadings), determinant)
 
-        plain = [start for _, start in parted(masks.all)]
+    def _starts(self, survey: Survey, x: FloatArray, weights: FloatArray) -> list[Parameters]:
+        problem = self.problem
+        ways = survey.divisions(self.most_parts)
+
+        def parted(divided: Sequence[Labels]) -> list[tuple[Labels, Parameters]]:
+            starts = ((labels, parts(x, weights, labels, problem)) for labels in divided)
+            return [(labels, start) for labels, start in starts if start is not None]
+
+        plain = [start for _, start in parted(ways.all)]
         solver = self.solvers.get()
-        layered = [layers(x, weights, mask, problem, solver, start) for mask, start in parted(masks.across)]
+        layered = [layers(x, weights, labels, problem, solver, start) for labels, start in parted(ways.across)]
         return plain + [start for start in layered if any(start.n_factors)]
 
     def _rough_fits(
         self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
     ) -> list[Outcome]:
-        """Fit two components from each start; return the fits by increasing cost, equal ones once."""
+        """Fit a mixture from each start; return the fits by increasing cost, equal ones once."""
         fits: list[Outcome] = []
         for start in starts:
             fit = profile_em(
@@ -132,11 +186,16 @@ class LocalSplitter:
                 choose_at_end=False,
                 bar=bar,
             )
-            if fit.n_components == 2:
+            if fit.n_components > 1:
                 fits.append(fit)
                 bar = min(bar, fit.cost + _BEHIND * local.total_weight)
         fits.sort(key=lambda fit: fit.cost)
         return [fit for i, fit in enumerate(fits) if i == 0 or fit.cost > fits[i - 1].cost + _SAME_COST]
+
+
+def rough(problem: Problem) -> Problem:
+    """Return the problem with the numbers of factors chosen roughly."""
+    return replace(problem, choice=replace(problem.choice, is_rough=True))
 
 
 def _same(a: Component, b: Component) -> bool:

@@ -23,6 +23,10 @@ class MergedPair:
     merged: Component  # at its maximum for the rows of both
     excess: float  # increase of the cost in nats with the present responsibilities; EM can only reduce it
 
+    def rows(self, counts: FloatArray) -> float:
+        """Return the number of rows of both, from those of all components."""
+        return float(counts[[self.first, self.second]].sum())
+
 
 def merge_candidates(
     samples: Samples, parameters: Parameters, moments: RowMoments, problem: Problem

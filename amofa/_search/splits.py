@@ -1,19 +1,18 @@
-"""Starts of local splits: the rows of a component divided in two by a plane or an ellipsoid."""
+"""Starts of local splits: the rows of a component divided by planes or an ellipsoid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._em.driver import go_on
 from amofa._em.factor_analysis import Covariance, Spread
 from amofa._em.gram import Panel
 from amofa._em.profile_likelihood import Problem
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
+from amofa._search.lines import Lines
 from amofa._typing import FloatArray
 
 # Maximum number of principal axes for cuts: the leading ones and the last.
@@ -23,104 +22,134 @@ _MOST_AXES = 64
 _LEAST_AXIS = 1e-12
 # Planes through the mean are perpendicular to this many leading axes, and to the last.
 _LEADING_AXES = 3
-# Minimum number of rows of a part: between integers, so that rounding does not decide.
-_LEAST_PART = 2.5
+# Invariant axes need this many rows for each axis that they are made from.
+_ROWS_PER_AXIS = 3
+# Parallel planes are looked for on this many lines, those with the best cuts, and divide the rows into at most this
+# many parts.
+_MOST_LINES = 6
+MOST_PARTS = 6
+# Parts with less weight have no spread.
+_LEAST_PART = 0.5
 # Distances with a smaller relative difference are the same: with fewer rows than columns, all are.
 _SAME_DISTANCE = 1e-9
-# Variances of parts are at least this share of that of the whole, so that ties do not decide everything.
-_LEAST_VARIANCE = 1e-4
 
-Mask = NDArray[np.bool_]
-
-
-class Masks(NamedTuple):
-    """Ways to divide the rows in two."""
-
-    all: list[Mask]  # without duplicates
-    across: list[Mask]  # those on which parts look like layers: the best cut, and the plane across the minor axis
+# The number of its part for each row, from 0.
+Labels = NDArray[np.intp]
 
 
-def split_masks(
-    x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread, check: Callable[[], None] = go_on
-) -> Masks:
-    """Return ways to divide the rows x (d, n) of a component in two, as masks (n,) of bool.
+class Divisions(NamedTuple):
+    """Ways to divide the rows."""
 
-    These are the best cuts across an axis for two Gaussians of the same variance (the two best axes) and of different
-    ones (the best axis); the best cut of a column; planes through the mean across the leading axes and the last one,
-    since strips that are longer than they are apart differ in that only; and the inner and outer half of the rows, for
-    groups with the same centre. `spread` has the second moments about the mean, and `check` raises an exception if the
-    search must stop.
+    all: list[Labels]  # without duplicates
+    across: list[Labels]  # those on which parts look like layers: the best cut, and the plane across the minor axis
+
+
+class Survey:
+    """The rows x (d, n) of a component, which has second moments `spread` about its mean, in several directions.
+
+    Directions are the principal axes, the invariant axes and the columns, since a gap in one of many columns shows on
+    no axis.
     """
-    values, vectors = spread.axes()
-    used = np.flatnonzero(values > _LEAST_AXIS * values[:1])
-    if len(used) == 0:
-        return Masks([], [])
-    if len(used) > _MOST_AXES:
-        used = np.append(used[: _MOST_AXES - 1], used[-1])
-    projected = vectors[used] @ (x - mean[:, None])
-    same, different = np.array([_cut_gains(z, weights, check) for z in projected]).transpose(1, 2, 0)
-    # A gap in one of many columns does not need to show on any axis.
-    columns = np.array([_cut_gains(z, weights, check)[0] for z in x]).T
-    masks = [projected[i] <= same[1, i] for i in np.argsort(-same[0], kind="stable")[:2]]
-    i = int(np.argmax(different[0]))
-    masks.append(projected[i] <= different[1, i])
-    j = int(np.argmax(columns[0]))
-    masks.append(x[j] <= columns[1, j])
-    masks += [z < 0 for z in (*projected[:_LEADING_AXES], projected[-1])]
-    masks.append(_inner_half(projected, values[used], weights))
-    return Masks(_without_doubles(masks), _without_doubles([masks[0], projected[-1] < 0]))
+
+    def __init__(self, x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread) -> None:
+        self.weights = weights
+        values, vectors = spread.axes()
+        used = np.flatnonzero(values > _LEAST_AXIS * values[:1])
+        if len(used) > _MOST_AXES:
+            used = np.append(used[: _MOST_AXES - 1], used[-1])
+        centred = x - mean[:, None]
+        self.values, self.principal = values[used], vectors[used] @ centred
+        self.n_axes = len(used)
+        self.invariant = invariant_axes(self.principal / np.sqrt(self.values[:, None]), weights)
+        self.projected = np.concatenate([self.principal, self.invariant, centred])
+        self.lines = Lines(self.projected, weights)
+        self.same, self.different = self.lines.cuts()
+
+    def evidence_of_groups(self) -> float:
+        """Return about the most that several Gaussians could gain over one, in nats.
+
+        Weak structure shows in third and fourth moments on the invariant axes, of which the gain of a mixture is at
+        most a small multiple; groups apart show in the gain of a cut. What rows of one Gaussian show by chance is
+        subtracted.
+        """
+        total, z = float(self.weights.sum()), self.invariant
+        skewness, kurtosis = z**3 @ self.weights / total, z**4 @ self.weights / total - 3
+        moments = total * (skewness**2 / 12 + kurtosis**2 / 48).sum() - len(z)
+        return float(max(2 * moments, self.different.gains.max(), self.lines.excess()))
+
+    def divisions(self, most_parts: int = MOST_PARTS) -> Divisions:
+        """Return ways to divide the rows.
+
+        These are the best cuts across an axis for two Gaussians of the same variance (the two best axes) and of
+        different ones (the best axis); the best cut of a column; parallel cuts, on the two lines where these gain most,
+        since groups in a line have no good cut in two; planes through the mean across the leading axes and the last
+        one, since strips that are longer than they are apart differ in that only; and the inner and outer half of the
+        rows, for groups with the same centre.
+        """
+        if self.n_axes == 0:
+            return Divisions([], [])
+        n_directions = self.n_axes + len(self.invariant)
+        gains, thresholds, z = self.same.gains, self.same.thresholds, self.projected
+        masks = [z[i] <= thresholds[i] for i in np.argsort(-gains[:n_directions], kind="stable")[:2]]
+        i = int(np.argmax(self.different.gains[:n_directions]))
+        masks.append(z[i] <= self.different.thresholds[i])
+        i = n_directions + int(np.argmax(gains[n_directions:]))
+        masks.append(z[i] <= thresholds[i])
+        masks += [line < 0 for line in (*self.principal[:_LEADING_AXES], self.principal[-1])]
+        masks.append(_inner_half(self.principal, self.values, self.weights))
+        two = [mask.astype(np.intp) for mask in masks]
+        several = self._slices(most_parts) if most_parts > 2 else []
+        across = [two[0], (self.principal[-1] < 0).astype(np.intp)]
+        return Divisions(_without_doubles([*two, *several]), _without_doubles(across))
+
+    def _slices(self, most_parts: int) -> list[Labels]:
+        """Divide the rows by parallel planes into three or more parts, on the two lines where that gains most."""
+        found = []
+        for i in np.argsort(-self.same.gains, kind="stable")[:_MOST_LINES].tolist():
+            gain, thresholds = self.lines.parallel_cuts(i, most_parts)
+            if len(thresholds):
+                found.append((-gain, i, thresholds))
+        found.sort(key=lambda each: each[:2])
+        return [np.searchsorted(thresholds, self.projected[i]) for _, i, thresholds in found[:2]]
 
 
-def _cut_gains(
-    z: FloatArray, weights: FloatArray, check: Callable[[], None] = go_on
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Find the best cut of a line for two Gaussians of one variance, and of two; return (gain in nats, threshold)."""
-    check()
-    order = np.argsort(z, kind="stable")
-    z, w = z[order], weights[order]
-    total = w.sum()
-    first, second = np.cumsum(w)[:-1], np.cumsum(w * z)[:-1]
-    third = np.cumsum(w * z * z)
-    square, third = third[-1], third[:-1]
-    moment = float(w @ z)
-    variance = square / total - (moment / total) ** 2
-    rest = total - first
-    possible = (first >= _LEAST_PART) & (rest >= _LEAST_PART) & (np.diff(z) > 0)
-    if not (possible.any() and variance > 0):
-        return (-np.inf, -np.inf), (-np.inf, -np.inf)
-    first, rest, second, third = first[possible], rest[possible], second[possible], third[possible]
-    least = _LEAST_VARIANCE * variance
-    below = np.maximum(third / first - (second / first) ** 2, least)
-    above = np.maximum((square - third) / rest - ((moment - second) / rest) ** 2, least)
-    mixing = first * np.log(first / total) + rest * np.log(rest / total)
-    whole = total / 2 * np.log(variance)
-    same = whole - total / 2 * np.log((first * below + rest * above) / total) + mixing
-    different = whole - first / 2 * np.log(below) - rest / 2 * np.log(above) + mixing
-    thresholds = z[:-1][possible]
-    i, j = int(np.argmax(same)), int(np.argmax(different))
-    return (float(same[i]), float(thresholds[i])), (float(different[j]), float(thresholds[j]))
+def invariant_axes(scores: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the scores (q, n) of rows on their invariant axes, the flattest first.
+
+    The scores given are those of the principal axes with variance 1. Invariant axes are the eigenvectors of the second
+    moments that weigh rows by their squared distance (Tyler, Critchley, Duembgen & Oja 2009): groups of similar size
+    lie apart on the first ones, and small groups lie far from the others on the last ones. If there are few rows, only
+    leading principal axes are used.
+    """
+    scores = scores[: max(1, scores.shape[1] // _ROWS_PER_AXIS)]
+    distances = (scores**2).sum(axis=0)
+    _, vectors = np.linalg.eigh((scores * (weights * distances)) @ scores.T)
+    rotated: FloatArray = vectors.T @ scores
+    return rotated
 
 
-def _inner_half(projected: FloatArray, values: FloatArray, weights: FloatArray) -> Mask:
+def _inner_half(projected: FloatArray, values: FloatArray, weights: FloatArray) -> NDArray[np.bool_]:
     """Return the half of the rows that is nearer to the mean, by Mahalanobis distance."""
     distance = (projected**2 / np.maximum(values, values[0] * 1e-6)[:, None]).sum(axis=0)
     order = np.argsort(distance, kind="stable")
     cumulated = np.cumsum(weights[order])
     middle = order[np.searchsorted(cumulated, cumulated[-1] / 2)]
-    inner: Mask = distance <= (1 + _SAME_DISTANCE) * distance[middle]
+    inner: NDArray[np.bool_] = distance <= (1 + _SAME_DISTANCE) * distance[middle]
     return inner
 
 
-def _without_doubles(masks: list[Mask]) -> list[Mask]:
-    kept: list[Mask] = []
-    for mask in masks:
-        if not any(np.array_equal(mask, other) or np.array_equal(mask, ~other) for other in kept):
-            kept.append(mask)
-    return kept
+def _without_doubles(divided: list[Labels]) -> list[Labels]:
+    """Keep one of those that differ in the numbers of the parts only."""
+    kept: dict[bytes, Labels] = {}
+    for labels in divided:
+        first = np.unique(labels, return_index=True)[1]
+        rank = np.argsort(np.argsort(first))
+        kept.setdefault(rank[np.unique(labels, return_inverse=True)[1]].tobytes(), labels)
+    return list(kept.values())
 
 
-def parts(x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem) -> Parameters | None:
-    """Make two components without factors, one for each part of the rows; return None if one has too few.
+def parts(x: FloatArray, weights: FloatArray, labels: Labels, problem: Problem) -> Parameters | None:
+    """Make a component without factors for each part of the rows; return None if one has too few.
 
     Children that inherit their parent's factors rarely win: those already explain the gap between two groups.
     """
@@ -128,8 +157,8 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem) -> P
     floor, noise = problem.prior.floor, problem.noise
     total = float(weights.sum())
     components = []
-    for part in (mask, ~mask):
-        w = np.where(part, weights, 0.0)
+    for k in range(labels.max() + 1):
+        w = np.where(labels == k, weights, 0.0)
         count = float(w.sum())
         if count < _LEAST_PART:
             return None
@@ -145,15 +174,16 @@ def parts(x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem) -> P
 
 
 def layers(
-    x: FloatArray, weights: FloatArray, mask: Mask, problem: Problem, solver: Solver | None, plain: Parameters
+    x: FloatArray, weights: FloatArray, labels: Labels, problem: Problem, solver: Solver | None, plain: Parameters
 ) -> Parameters:
-    """Give the same two components the factors that their parts show.
+    """Give the same components the factors that their parts show.
 
     Layers that are close together, compared to their extent, overlap for components without factors.
     """
     problem.check()
     components = []
-    for part, component in zip((mask, ~mask), plain.components(), strict=True):
+    for k, component in enumerate(plain.components()):
+        part = labels == k
         w = np.where(part, weights, 0.0)
         count = float(w.sum())
         deviations = (x - component.mean[:, None]) * np.sqrt(w / count)

@@ -25,7 +25,9 @@ class LocalSplit:
 
     component: Component
     gain: float  # decrease of the cost in nats; a lower bound of that by EM on all rows
-    children: tuple[Component, Component] | None  # None if no local fit holds
+    children: tuple[Component, ...] | None  # None if no local fit holds
+    fits: bool = False  # whether its rows show no sign of groups
+    thorough: bool = True  # whether all starts had their chance
 
 
 @dataclass
@@ -39,18 +41,25 @@ class State:
     pending: Parameters | None = None  # the mixture from which EM runs next
     action: str = "start"  # how `pending` was made
     component: int = -1  # the one that was changed for it; -1 if none
+    level: int = 0  # number of the level, whose rows are searched
     noise: Noise = Noise.COMPONENT  # how uniquenesses are tied at present
-    family: int = 0  # number of the kind of noise that is searched from its own start
+    family: int = 0  # number of the kind of noise that is searched
     given: Outcome | None = None  # the given start, as it is
     splits: list[LocalSplit] = field(default_factory=list)  # of the components, as they were when these were found
-    trial: int = 0  # number of splits or merges of the present mixture that were tried
-    unshared: Outcome | None = None  # with separate noise, while one with shared noise is grown from it
-    shared: Outcome | None = None  # the one with shared noise that was grown from `unshared`
-    result: Outcome | None = None  # the best of the kinds of noise whose search has ended
+    known: list[LocalSplit] = field(default_factory=list)  # those of the best mixture with this kind of noise
+    thorough: bool = False  # whether splits are looked for thoroughly
+    trial: int = 0  # number of splits, merges or exchanges of the present mixture that were tried
+    found: Outcome | None = None  # the best mixture with this kind of noise
+    fits: bool = False  # whether the rows of its components show no sign of further groups
+    ways: list[Parameters] | None = None  # mixtures to descend from; None before they are looked for
+    results: list[Outcome | None] = field(default_factory=list)  # the best mixtures of the kinds of noise before it
+    seeds: list[Outcome | None] = field(default_factory=list)  # those of all kinds of noise on the level before
+    result: Outcome | None = None  # the best of those that were refined
 
 
 # ---- as text and numbers ---------------------------------------------------------------------------------------------
 
+_LISTS = ("history", "splits", "known", "results", "seeds")
 _CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (State, Outcome, LocalSplit, Step, Component)}
 
 
@@ -112,5 +121,6 @@ def _decoded(value: Any, arrays: Sequence[FloatArray]) -> Any:
         parameters.buffer[:] = buffer
         return parameters
     if name == "State":
-        parts |= {"noise": Noise(parts["noise"])} | {key: list(parts[key]) for key in ("history", "splits")}
+        parts |= {"noise": Noise(parts["noise"])} | {key: list(parts[key]) for key in _LISTS}
+        parts["ways"] = None if parts["ways"] is None else list(parts["ways"])
     return _CLASSES[name](**parts)

@@ -19,6 +19,7 @@ from amofa._noise import Noise
 from amofa._parameters import Parameters
 from amofa._search.default import DefaultSearch
 from amofa._search.init import LabelledRows, analysers_of_groups, moments_of_groups, parameters_of_model
+from amofa._search.levels import Levels
 from amofa._search.monitor import Monitor
 from amofa._search.options import AUTO, EVIDENCE, FitOptions
 from amofa._search.paper import PaperSearch
@@ -105,23 +106,19 @@ class Task:
 
     def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
         """Make the default search; "auto" goes from separate to shared noise."""
-        is_auto = self.options.noise == AUTO
-        families: tuple[Noise, ...] = (Noise.COMPONENT,) if is_auto else (Noise(str(self.options.noise)),)
-        if is_auto and self._starts_with_shared_noise():
+        families: tuple[Noise, ...] = (Noise.COMPONENT, Noise.SHARED)
+        if self.options.noise != AUTO:
+            families = (Noise(str(self.options.noise)),)
+        elif self._starts_with_shared_noise():
             # The search would not get there by way of separate noise.
-            families = (Noise.SHARED, *families)
-        noises = {*families, Noise.SHARED} if is_auto else {*families}
-        problems = {noise: self._problem(noise, monitor.check) for noise in noises}
-        return DefaultSearch(
-            state,
-            self.rows.samples,
-            problems,
-            self._given,
-            families,
-            shares=is_auto,
-            constraints=self.options.constraints,
-            monitor=monitor,
-        )
+            families = families[::-1]
+
+        def problem_of(noise: Noise, n: float) -> Problem:
+            return self._problem(noise, n, monitor.check)
+
+        given = None if self.init is None else self._given
+        levels = Levels(self.rows.samples, families, problem_of, single=self.init is not None)
+        return DefaultSearch(state, levels, given, families, constraints=self.options.constraints, monitor=monitor)
 
     def _starts_with_shared_noise(self) -> bool:
         init = self.init
@@ -129,11 +126,10 @@ class Task:
             return False
         return bool((init.uniquenesses == init.uniquenesses[0]).all())
 
-    def _given(self, problem: Problem) -> Parameters | None:
+    def _given(self, problem: Problem) -> Parameters:
         """Return the given start of the default search."""
         init, samples = self.init, self.rows.samples
-        if init is None:
-            return None
+        assert init is not None
         if isinstance(init, MixtureOfFactorAnalyzers):
             return with_tied_noise(self._given_model(init), problem.noise)
         wide = samples.n_rows < samples.n_features
@@ -146,9 +142,9 @@ class Task:
         least = np.full_like(floor, floor.max()) if self.options.noise == Noise.ISOTROPIC else floor
         return parameters_of_model(model, self.rows.coordinates, least, self.options.constraints.most_factors)
 
-    def _problem(self, noise: Noise, check: Callable[[], None]) -> Problem:
-        options, constraints = self.options, self.options.constraints
-        d, n = self.rows.samples.n_features, self.rows.samples.total_weight
+    def _problem(self, noise: Noise, n: float, check: Callable[[], None]) -> Problem:
+        """Return the problem of n rows."""
+        options, constraints, d = self.options, self.options.constraints, self.rows.samples.n_features
         assert options.criterion is not None
         pricing: Pricing
         if options.criterion == EVIDENCE:

@@ -1,0 +1,400 @@
+"""Moves from a mixture until none pays: components are split, pairs are merged, and one is exchanged for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from amofa._em.outcome import Outcome, RowMoments
+from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
+from amofa._kernels._factor_analysis import Solver
+from amofa._parameters import Component, Parameters
+from amofa._search.base import Search
+from amofa._search.constraints import Constraints
+from amofa._search.levels import Level, Levels
+from amofa._search.local_splits import LocalSplitter
+from amofa._search.merges import MergedPair, merge_candidates
+from amofa._search.monitor import Monitor
+from amofa._search.paper_moves import without_idle
+from amofa._search.splits import MOST_PARTS
+from amofa._search.state import LocalSplit, State
+from amofa.threads import OneEach
+
+# The gain of a local fit is a lower bound of that of EM on all rows. Moves that fall short by more than the first number,
+# in nats per row of the components that they change, are not tried on all rows. The second one is the most single
+# splits, merges or exchanges to try.
+_HOPELESS = 0.05
+_MOST_TRIALS = 3
+# Splits that fall short by less than this, in nats per row of the component, are made to see what merges leave of them.
+_OVERSHOOT = 0.3
+# Exchanges are looked for among this number of the cheapest pairs.
+_MOST_PAIRS = 8
+# A cost counts as lower if it is lower by this many nats, and by this share, which is more than rounding.
+_LEAST_GAIN, _LEAST_SHARE = 1e-3, 1e-12
+# A mixture that costs more than the best one by more than this, in nats per row and in all, when its pairs are merged, is
+# not searched further.
+_FAR_BEHIND, _ANYWAY = 0.1, 50.0
+# Where EM ends depends on where it starts by this multiple of its tolerance.
+_SAME_END = 2.0
+
+
+class Descent(Search):
+    """Split components, merge pairs, and so on until no move lowers the cost, on the rows of one level.
+
+    The phase after the last move is "conclude", which a subclass has.
+    """
+
+    MOVES = ("settle", "reduce", "tidy", "look", "split", "halve", "merge", "overshoot", "exchange")
+
+    def __init__(self, state: State, levels: Levels, constraints: Constraints, monitor: Monitor) -> None:
+        super().__init__(state, levels.samples, constraints, monitor)
+        self.levels = levels
+        d = levels.samples.n_features
+        # None for tables with fewer rows than columns, which need no (d, d) arrays.
+        self.solvers = OneEach(lambda: Solver(d) if levels.samples.n_rows >= d else None)
+        self.is_forced = constraints.n_components is not None
+        self.set_level(state.level)
+
+    def set_level(self, number: int) -> None:
+        """Work on the rows of a level."""
+        self.level: Level = self.levels.level(number)
+        # A local fit that costs up to this many nats more for each row than the whole component is tried on all rows.
+        self.worth_a_trial = np.inf if self.is_forced else _HOPELESS
+        # Pairs and exchanges of the present mixture, once they have been asked for.
+        self.pairs: tuple[Outcome, list[MergedPair]] | None = None
+        self.exchanges: tuple[Outcome, list[tuple[int, Parameters]]] | None = None
+
+    # -- phases: a mixture to start from ---------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Fit the pending mixture, and fit it again if components became empty or coincide."""
+        state = self.state
+        assert state.pending is not None
+        fit = self._fit(state.pending, choose_at=(0,))
+        self._accept(state.action, state.component, fit)
+        fewer = without_idle(fit.parameters, self.level.samples)
+        state.pending = None if fewer is fit.parameters else fewer
+        if state.pending is None:
+            state.phase = "reduce"
+
+    def reduce(self) -> None:
+        """Merge two components, if there are more than allowed."""
+        state = self.state
+        if self.current.n_components <= self.most():
+            self._go_to("tidy")
+            return
+        pair = self._merge_candidates()[0]
+        state.pending, state.action, state.component, state.phase = _merged(self.current, [pair]), "merge", pair.first, "settle"
+
+    def tidy(self) -> None:
+        """Merge the components as far as that pays, which is much cheaper than splits in between."""
+        if self._try_merge() is None:
+            costs = [each.cost for each in (*self.state.results, self.state.found) if each is not None]
+            bar = min(costs, default=np.inf) + _FAR_BEHIND * self.level.total_weight + _ANYWAY
+            self._go_to("look" if self.current.cost < bar else "conclude")
+
+    # -- phases: moves ---------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Find the best local split of each component; it is known for those that have not changed."""
+        if self.room() == 0:
+            self.state.splits = []
+            self._go_to("merge")
+            return
+        parameters, counts, state = self.current.parameters, self._moments().counts, self.state
+        state.splits = self._splitter().best_splits(parameters, counts, [*state.splits, *state.known])
+        self._go_to("split")
+
+    def split(self) -> None:
+        """Try the next choice of splits on all rows."""
+        state, trials = self.state, self._trials()
+        if state.trial == len(trials):
+            self._go_to("halve" if self.is_forced and self.state.thorough else "merge")
+        elif self._try_split(trials[state.trial], state.splits):
+            self._go_to("look")
+        else:
+            state.trial += 1
+
+    def halve(self) -> None:
+        """Divide the rows of a component, the heaviest first, if one must be split and no local fit holds."""
+        parameters = self.current.parameters
+        responsibilities = self.level.sample.responsibilities(parameters)
+        splitter = self._splitter()
+        for k in np.argsort(-parameters.weights, kind="stable").tolist():
+            for start in splitter.starts_of(parameters.component(k), responsibilities[k]):
+                children = tuple(c._replace(weight=c.weight * parameters.weights[k]) for c in start.components())
+                splits = list(self.state.splits)
+                splits[k] = replace(splits[k], children=children)
+                if self._try_split([k], splits):
+                    self._go_to("look")
+                    return
+        self._go_to("merge")
+
+    def merge(self) -> None:
+        """Try the next pair of components as one."""
+        accepted = self._try_merge()
+        if accepted:
+            self._go_to("look")
+        elif accepted is None and not self.state.thorough and self.room() > 0:
+            # Components that quick looks have found nothing to split in.
+            self.state.thorough = True
+            self._go_to("look")
+        elif accepted is None:
+            self._go_to("overshoot")
+
+    def overshoot(self) -> None:
+        """Split many components though that does not pay by the bounds, and merge all pairs that then pay."""
+        splits, counts = self.state.splits, self._moments().counts
+        chosen = [i for i in self._splittable() if splits[i].gain >= -_OVERSHOOT * counts[i]]
+        self._go_to("exchange")
+        if self.is_forced or len(chosen) < 2:
+            return
+        fit = self._merged_down(self._fit(self._divided(chosen, splits)))
+        accepted = bool(fit.cost < self.bar())
+        if accepted:
+            self.state.current = fit
+            self._go_to("look")
+        self._see("overshoot", -1, fit, accepted=accepted)
+
+    def exchange(self) -> None:
+        """Try the next pair of components as one, with a component split in their place."""
+        state, exchanges = self.state, self._exchanges()
+        if state.trial == len(exchanges):
+            self._go_to("conclude")
+            return
+        first, start = exchanges[state.trial]
+        bar = self.bar() - _SAME_END * self.problem.tol * self.level.total_weight
+        fit = self._fit(start, bar=bar)
+        holds = not self.is_forced or without_idle(fit.parameters, self.level.samples) is fit.parameters
+        accepted = holds and bool(fit.cost < bar)
+        if accepted:
+            state.current = fit
+        self._see("exchange", first, fit, accepted=accepted)
+        if accepted:
+            self._go_to("look")
+        else:
+            state.trial += 1
+
+    # -- what phases have in common --------------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> Problem:
+        return self.level.problems[self.state.noise]
+
+    def room(self) -> int:
+        """Return how many more components are allowed."""
+        return max(0, self.most() - self.current.n_components)
+
+    def most(self) -> int:
+        """Return the maximum number of components: no more than distinct rows, whatever their weights."""
+        n = self.level.samples.n_rows
+        return min(n, self.constraints.most_components or n)
+
+    def bar(self) -> float:
+        """Return the cost below which a model is better."""
+        return self.current.cost - least_gain(self.current)
+
+    def _go_to(self, phase: str) -> None:
+        self.state.phase, self.state.trial = phase, 0
+
+    def _see(self, action: str, component: int, outcome: Outcome, *, accepted: bool) -> None:
+        """Tell of a model of all rows."""
+        if self.level.is_whole:
+            self.monitor.see(action, component, outcome, accepted=accepted)
+
+    def _accept(self, action: str, component: int, outcome: Outcome) -> None:
+        self.state.current = outcome
+        self._see(action, component, outcome, accepted=True)
+
+    def _moments(self) -> RowMoments:
+        """Return the moments of all rows under the present mixture."""
+        if self.current.moments is None:
+            parameters, solver = self.current.parameters, self.solvers.get()
+            moments = moments_of_rows(self.level.samples, parameters, self.problem, solver)
+            self.state.current = replace(self.current, moments=moments)
+            return moments
+        return self.current.moments
+
+    # -- splits --
+
+    def _splitter(self, most_parts: int | None = None) -> LocalSplitter:
+        parts = min(MOST_PARTS, self.room() + 1) if most_parts is None else most_parts
+        thorough = self.state.thorough and most_parts is None
+        return LocalSplitter(
+            self.level.sample, self.problem, self.solvers, self.worth_a_trial, parts, thorough=thorough
+        )
+
+    def _splittable(self) -> list[int]:
+        """Return components with a local split for which there is room, by decreasing gain."""
+        splits, room = self.state.splits, self.room()
+        added = [0 if split.children is None else len(split.children) - 1 for split in splits]
+        found = sorted((i for i in range(len(splits)) if 0 < added[i] <= room), key=lambda i: -splits[i].gain)
+        sizes = np.cumsum([added[i] for i in found]).tolist()
+        return [i for i, size in zip(found, sizes, strict=True) if size <= room]
+
+    def _trials(self) -> list[list[int]]:
+        """Return the sets of components to split: all splits that pay at once, then the best ones one by one."""
+        splits, counts, found = self.state.splits, self._moments().counts, self._splittable()
+        paying = [i for i in found if splits[i].gain > 0]
+        together = [paying] if len(paying) > 1 else []
+        if self.is_forced:
+            return together + [[i] for i in found]
+        return together + [[i] for i in found[:_MOST_TRIALS] if splits[i].gain >= -_HOPELESS * counts[i]]
+
+    def _divided(self, chosen: Sequence[int], splits: Sequence[LocalSplit]) -> Parameters:
+        """Return the present mixture with the chosen components replaced by their children."""
+        components: list[Component] = []
+        added: list[Component] = []
+        for k, component in enumerate(self.current.parameters.components()):
+            children = splits[k].children if k in chosen else None
+            if children is None:
+                components.append(component)
+            else:
+                components.append(children[0])
+                added += children[1:]
+        return Parameters.from_components([*components, *added])
+
+    def _try_split(self, chosen: Sequence[int], splits: Sequence[LocalSplit]) -> bool:
+        """Replace the chosen components by their children and run EM on all rows; keep what lowers the cost."""
+        fit = self._fit(self._divided(chosen, splits), bar=np.inf if self.is_forced else self.bar())
+        # Components that are required must have rows and differ.
+        holds = without_idle(fit.parameters, self.level.samples) is fit.parameters
+        accepted = holds if self.is_forced else bool(fit.cost < self.bar())
+        if accepted:
+            self.state.current = fit
+        self._see("split", chosen[0] if len(chosen) == 1 else -1, fit, accepted=accepted)
+        return accepted
+
+    # -- merges --
+
+    def _try_merge(self) -> bool | None:
+        """Try the next merges: all pairs that pay at once, then the cheapest ones one by one; None after the last."""
+        state = self.state
+        if self.is_forced or self.current.n_components == 1:
+            return None
+        trials = self._merge_trials()
+        if state.trial == len(trials):
+            return None
+        pairs = trials[state.trial]
+        fit = self._fit(_merged(self.current, pairs), bar=self.bar())
+        accepted = bool(fit.cost < self.bar())
+        if accepted:
+            state.current = fit
+        state.trial = 0 if accepted else state.trial + 1
+        self._see("merge", pairs[0].first if len(pairs) == 1 else -1, fit, accepted=accepted)
+        return accepted
+
+    def _merge_trials(self) -> list[list[MergedPair]]:
+        pairs, counts = self._merge_candidates(), self._moments().counts
+        paying = _disjoint([pair for pair in pairs if pair.excess < 0])
+        single = [[pair] for pair in pairs[:_MOST_TRIALS] if pair.excess < _HOPELESS * pair.rows(counts)]
+        return [paying, *single] if len(paying) > 1 else single
+
+    def _merge_candidates(self) -> list[MergedPair]:
+        moments = self._moments()
+        if self.pairs is None or self.pairs[0] is not self.current:
+            pairs = merge_candidates(self.level.sample, self.current.parameters, moments, self.problem)
+            self.pairs = self.current, pairs
+        return self.pairs[1]
+
+    def _merged_down(self, fit: Outcome) -> Outcome:
+        """Merge all pairs that pay by their bounds, until none does."""
+        while fit.n_components > 1:
+            assert fit.moments is not None
+            found = merge_candidates(self.level.sample, fit.parameters, fit.moments, self.problem)
+            pairs = _disjoint([pair for pair in found if pair.excess < 0])
+            if not pairs:
+                break
+            fit = self._fit(_merged(fit, pairs))
+        return fit
+
+    # -- exchanges --
+
+    def _exchanges(self) -> list[tuple[int, Parameters]]:
+        """Return mixtures in which a pair is merged and a component split, or a pair divided in another way.
+
+        The bounds of both changes add up; the most promising exchanges come first, each with the first of its pair.
+        """
+        if self.exchanges is None or self.exchanges[0] is not self.current:
+            self.exchanges = self.current, self._found_exchanges()
+        return self.exchanges[1]
+
+    def _found_exchanges(self) -> list[tuple[int, Parameters]]:
+        components, splits = self.current.parameters.components(), self.state.splits
+        if len(components) == 1 or (splits and all(split.fits for split in splits)):
+            return []
+        splitter = self._splitter(2)
+        responsibilities = self.level.sample.responsibilities(self.current.parameters)
+        moves: list[tuple[float, MergedPair, int, Sequence[Component]]] = []
+        counts = self._moments().counts
+        for pair in self._merge_candidates()[:_MOST_PAIRS]:
+            rows = pair.rows(counts)
+            for k, split in enumerate(splits):
+                if split.children is not None and len(split.children) == 2 and k not in (pair.first, pair.second):
+                    if pair.excess - split.gain < _HOPELESS * (rows + counts[k]):
+                        moves.append((pair.excess - split.gain, pair, k, split.children))
+            if pair.excess > _OVERSHOOT * rows:
+                continue
+            whole = splitter.best_split(pair.merged, responsibilities[pair.first] + responsibilities[pair.second])
+            if whole.children is not None and pair.excess - whole.gain < _HOPELESS * rows:
+                moves.append((pair.excess - whole.gain, pair, -1, whole.children))
+        moves.sort(key=lambda move: move[0])
+        found = []
+        for _, pair, k, children in moves[:_MOST_TRIALS]:
+            kept = [c for j, c in enumerate(components) if j not in (pair.first, pair.second, k)]
+            added = children if k < 0 else (pair.merged, *children)
+            found.append((pair.first, Parameters.from_components([*kept, *added])))
+        return found
+
+    # -- EM --
+
+    def _fit(self, start: Parameters, choose_at: Sequence[int] = (), bar: float = np.inf) -> Outcome:
+        return self._em(start, self.problem, self.problem.max_iter, choose_at=choose_at, bar=bar)
+
+    def _em(
+        self,
+        start: Parameters,
+        problem: Problem,
+        max_iter: int,
+        *,
+        choose_at: Sequence[int] = (),
+        choose_at_end: bool = True,
+        bar: float = np.inf,
+    ) -> Outcome:
+        """Run EM on all rows of the level; see `profile_em`."""
+        return profile_em(
+            self.level.samples,
+            start,
+            problem,
+            self.solvers.get(),
+            max_iter,
+            choose_at=choose_at,
+            choose_at_end=choose_at_end,
+            bar=bar,
+            tell=self.monitor.tell if self.level.is_whole else None,
+        )
+
+
+def _disjoint(pairs: Sequence[MergedPair]) -> list[MergedPair]:
+    """Return pairs, the first ones first, of which no two have a component in common."""
+    kept: list[MergedPair] = []
+    taken: set[int] = set()
+    for pair in pairs:
+        if not taken & {pair.first, pair.second}:
+            kept.append(pair)
+            taken |= {pair.first, pair.second}
+    return kept
+
+
+def _merged(outcome: Outcome, pairs: Sequence[MergedPair]) -> Parameters:
+    """Return a mixture with disjoint pairs of components merged."""
+    gone = {k for pair in pairs for k in (pair.first, pair.second)}
+    kept = [c for k, c in enumerate(outcome.parameters.components()) if k not in gone]
+    return Parameters.from_components([*kept, *(pair.merged for pair in pairs)])
+
+
+def least_gain(outcome: Outcome) -> float:
+    """Return the smallest difference in cost, in nats, that counts: more than rounding."""
+    return max(_LEAST_GAIN, _LEAST_SHARE * abs(outcome.cost))

@@ -1,0 +1,98 @@
+"""The rows that a search works on: evenly spread ones of a large table first, and all of them at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._data.row_chunks import Samples
+from amofa._em.factor_analysis import principal_axes
+from amofa._em.profile_likelihood import Problem
+from amofa._noise import Noise
+from amofa._parameters import Component, Parameters
+from amofa._typing import FloatArray
+
+# The first level has at least this number of rows, and of rows for each column. Each further one has this many times
+# as many rows as the one before, and the last, with all rows, at least the other number.
+_LEAST_ROWS, _LEAST_ROWS_PER_COLUMN = 2048, 32
+_GROWTH, _LAST_GROWTH = 8, 3
+# Coordinates are compared to this share of their standard deviation, so that rounding does not decide their order.
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Level:
+    """Some rows of a table, and the problem that they pose."""
+
+    samples: Samples  # those for EM
+    sample: Samples  # those of them that are read at random, in memory
+    problems: Mapping[Noise, Problem]  # one for each kind of noise
+    is_whole: bool
+
+    @property
+    def total_weight(self) -> float:
+        return self.samples.total_weight
+
+
+class Levels:
+    """Levels of a search, from few rows to all.
+
+    `problem_of` makes the problem of a kind of noise and a number of rows.
+    """
+
+    def __init__(
+        self, samples: Samples, noises: tuple[Noise, ...], problem_of: Callable[[Noise, float], Problem], *, single: bool
+    ) -> None:
+        self.samples, self.noises, self.problem_of = samples, noises, problem_of
+        self.sizes = [samples.n_rows] if single else _sizes(samples.n_rows, samples.n_features)
+
+    def level(self, number: int) -> Level:
+        """Make a level."""
+        size = self.sizes[number]
+        is_whole = size == self.samples.n_rows
+        samples = self.samples if is_whole else self._spread_out(size)
+        # The rows of other levels are in order already.
+        is_in_order = not is_whole or size <= _LEAST_ROWS
+        sample = samples.thinned() if is_in_order else self._spread_out(min(size, samples.n_held))
+        problems = {noise: self.problem_of(noise, samples.total_weight) for noise in self.noises}
+        return Level(samples, sample, problems, is_whole)
+
+    def _spread_out(self, size: int) -> Samples:
+        """Return rows spread evenly in their order, with the weight of as many average rows or, of all, their own."""
+        n = self.samples.n_rows
+        rows = self.order[((np.arange(size) + 0.5) * (n / size)).astype(np.intp)]
+        weights = self.samples.weights
+        chosen = np.ones(size) if weights is None else weights[rows]
+        share = 1.0 if size == self.sizes[-1] else self.samples.total_weight / n * size
+        return self.samples.weighted(rows, chosen * (share / chosen.sum() if share != 1.0 else 1.0))
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The rows in the order of their coordinates on the leading axes, which does not depend on that of the table.
+
+        Each part of such an order represents its share of the table.
+        """
+        d = self.samples.n_features
+        one = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
+        moments = self.samples.moments(one)
+        values, axes = principal_axes(moments.covariances[0])
+        axes = axes[:3] / np.sqrt(np.maximum(values[:3, None], np.finfo(float).tiny))
+        coordinates: FloatArray = np.concatenate([axes @ x for x, _ in self.samples.chunks()], axis=1)
+        coordinates -= coordinates.mean(axis=1)[:, None]
+        # The sign of an axis is arbitrary.
+        coordinates *= np.where((coordinates**3).sum(axis=1) < 0, -1.0, 1.0)[:, None]
+        return np.lexsort(np.round(coordinates / _SAME)[::-1])
+
+
+def _sizes(n: int, d: int) -> list[int]:
+    """Return the numbers of rows of the levels."""
+    sizes = []
+    size = max(_LEAST_ROWS, _LEAST_ROWS_PER_COLUMN * d)
+    while size * _LAST_GROWTH <= n:
+        sizes.append(size)
+        size *= _GROWTH
+    return [*sizes, n]

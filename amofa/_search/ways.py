@@ -1,0 +1,123 @@
+"""Other ways into a search than splits: partitions of the rows into several groups at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+
+from amofa._data.row_chunks import Samples
+from amofa._em.factor_analysis import Spread
+from amofa._em.outcome import Outcome
+from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
+from amofa._kernels._factor_analysis import Solver
+from amofa._parameters import Component, Parameters
+from amofa._search.local_splits import rough
+from amofa._search.splits import Labels, invariant_axes, layers, parts
+from amofa._typing import FloatArray
+from amofa.threads import OneEach, in_order
+
+# Numbers of groups to try, as far as there are this many rows for each.
+_NUMBERS = (2, 3, 4, 5, 6, 7, 8, 12, 18, 27, 40)
+_ROWS_PER_GROUP = 10
+# All of the first numbers that are allowed are tried.
+_ALL = 2
+# Ward's method needs all distances; larger tables are represented by rows spread evenly in the order given.
+_MOST_WARD_ROWS = 1000
+# Axes with a smaller share of the largest variance are ignored.
+_LEAST_AXIS = 1e-9
+# Number of invariant axes at each end.
+_ENDS = 2
+# Short fits: number of iterations, and those in which the numbers of factors are chosen.
+_ITERATIONS, _CHOOSE_AT = 10, (0, 4)
+# Number of mixtures to descend from, and the difference in cost, in nats, of those that count as different.
+_MOST_WAYS = 3
+_SAME_COST = 0.5
+
+
+def ways_in(
+    samples: Samples, problem: Problem, solvers: OneEach[Solver | None], allowed: range, bar: float
+) -> list[Parameters]:
+    """Return mixtures to descend from, the most promising first.
+
+    Each partition of the rows makes a component of each group, and EM runs for some iterations. The numbers of groups
+    are among those allowed, and mixtures above the cost `bar` are not worth it.
+    """
+    x = np.concatenate([chunk for chunk, _ in samples.chunks()], axis=1)
+    weights = np.ones(samples.n_rows) if samples.weights is None else samples.weights
+    most = samples.n_rows // max(_ROWS_PER_GROUP, 2 * len(x))
+    numbers = [k for k in allowed if k in _NUMBERS or k < allowed.start + _ALL] 
+    numbers = [k for k in numbers if k <= most or k == allowed.start]
+    if not numbers:
+        return []
+    d = len(x)
+    one = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
+    moments = moments_of_rows(samples, one, problem, solvers.get())
+    found = partitions(x, weights, moments.means[0], moments.spreads[0], numbers)
+
+    def make_worker() -> Callable[[Labels], Outcome | None]:
+        solver, quick = solvers.get(), rough(problem)
+
+        def fit(labels: Labels) -> Outcome | None:
+            start = parts(x, weights, labels, problem)
+            if start is None:
+                return None
+            start = layers(x, weights, labels, quick, solver, start)
+            return profile_em(
+                samples, start, quick, solver, _ITERATIONS, choose_at=_CHOOSE_AT, choose_at_end=False, bar=bar
+            )
+
+        return fit
+
+    fits = [fit for fit in in_order(make_worker, found) if fit is not None and fit.n_components > 1]
+    fits.sort(key=lambda fit: fit.cost)
+    kept: list[Outcome] = []
+    for fit in fits:
+        differs = all(fit.cost > other.cost + _SAME_COST for other in kept)
+        if differs and fit.cost < bar and len(kept) < _MOST_WAYS:
+            kept.append(fit)
+    return [fit.parameters for fit in kept]
+
+
+def partitions(
+    x: FloatArray, weights: FloatArray, mean: FloatArray, spread: Spread, numbers: Sequence[int]
+) -> list[Labels]:
+    """Return partitions of the rows x (d, n), with these moments, into the given numbers of groups.
+
+    Groups come from Ward's method in three metrics: that of the columns; that of the whitened rows, in which groups lie
+    apart that differ little beside a strong common factor; and that of the first and last invariant axes.
+    """
+    values, vectors = spread.axes()
+    used = np.flatnonzero(values > _LEAST_AXIS * values[:1])
+    if len(used) == 0:
+        return []
+    centred = x - mean[:, None]
+    whitened = vectors[used] @ centred / np.sqrt(values[used, None])
+    invariant = invariant_axes(whitened, weights)
+    if len(invariant) > 2 * _ENDS:
+        invariant = np.concatenate([invariant[:_ENDS], invariant[-_ENDS:]])
+    found: dict[bytes, Labels] = {}
+    for coordinates in (centred, whitened, invariant):
+        for labels in _ward(coordinates, numbers):
+            found.setdefault(labels.tobytes(), labels)
+    return list(found.values())
+
+
+def _ward(coordinates: FloatArray, numbers: Sequence[int]) -> list[Labels]:
+    """Return partitions by Ward's method; rows that it does not see go to the nearest centre."""
+    n = coordinates.shape[1]
+    chosen = np.linspace(0, n - 1, min(n, _MOST_WARD_ROWS)).astype(np.intp)
+    seen = coordinates[:, chosen]
+    tree = linkage(seen.T, "ward")
+    found = []
+    for k in numbers:
+        labels = fcluster(tree, k, "maxclust").astype(np.intp) - 1
+        if len(chosen) < n:
+            groups = labels == np.arange(labels.max() + 1)[:, None]
+            centres = groups @ seen.T / groups.sum(axis=1)[:, None]
+            nearest = np.argmin((centres**2).sum(axis=1)[:, None] - 2 * centres @ coordinates, axis=0)
+            labels = np.unique(nearest, return_inverse=True)[1]
+        found.append(labels)
+    return found
