@@ -29,6 +29,7 @@ from amofa.threads import single_blas_thread, use_threads
 from amofa.warnings import (
     warn_of_constant_columns,
     warn_of_interrupt,
+    warn_of_little_weight,
     warn_of_no_convergence,
     warn_of_redundant_columns,
     warn_of_shortfall,
@@ -80,7 +81,8 @@ def fit(
         float32 is not copied, unless it is small or has fewer rows than columns.
     sample_weight : (n,) array-like, optional
         How often each row counts. A row of weight 0, or of less than 1e-14 of the largest weight, is left out. N in
-        the criterion is the sum of the weights, which must be from 1e-100 to 1e100.
+        the criterion is the sum of the weights, which must be from 1e-100 to 1e100: give weights whose sum is the
+        number of observations, not shares.
     n_components : int, optional
         Number of components; found if not given.
     n_factors : int or sequence of int, optional
@@ -171,9 +173,10 @@ def fit(
     -----
     AmofaWarning
         If columns are constant (they are modelled separately, with a uniqueness of `noise_floor` times the mean
-        variance of the other columns, and affect no decision), if EM of the chosen model did not converge, if fewer
-        components than asked for can be told apart, if the fit was interrupted or ran out of time, or if a checkpoint
-        could not be written.
+        variance of the other columns, and affect no decision), if columns follow from others by sums and multiples
+        (they affect no decision either: docs/algorithm.md), if weights sum to far less than the number of rows, if EM
+        of the chosen model did not converge, if fewer components than asked for can be told apart, if the fit was
+        interrupted or ran out of time, or if a checkpoint could not be written.
 
     Notes
     -----
@@ -234,6 +237,8 @@ def fit_checked(
         if options.may_leave_out_columns:
             rows = rows.without_redundant_columns(*distinct)
         if warns:
+            if weights is not None:
+                warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, int((weights > 0).sum()))
             warn_of_constant_columns(rows.coordinates.constant)
             warn_of_redundant_columns(rows.coordinates.redundant, table.shape[1])
         return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)

@@ -18,6 +18,9 @@ class AmofaWarning(UserWarning):
 
 
 _PACKAGE = __name__.partition(".")[0]
+# Weights of rows that sum to less than this share of the number of distinct rows, or to less than two components need,
+# are likely to be shares.
+_LITTLE_SHARE, _LITTLE_WEIGHT = 0.1, 5.0
 
 
 def warn_caller(message: str) -> None:
@@ -50,6 +53,15 @@ def warn_of_redundant_columns(redundant: Sequence[tuple[int, list[int]]], n_feat
 
 def _listed(columns: Sequence[int]) -> str:
     return ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
+
+
+def warn_of_little_weight(total: float, n_distinct: int, n_rows: int) -> None:
+    """Warn if weights sum to much less than the number of distinct rows, or to too little for two components."""
+    if total < max(_LITTLE_SHARE * n_distinct, _LITTLE_WEIGHT) and 2 * total <= n_distinct:
+        warn_caller(
+            f"sample_weight sums to {total:g}, which counts as the number of rows, for {n_rows} rows: the fewer rows, "
+            f"the fewer components pay. If each row is an observation, pass w * ({n_rows} / w.sum()) for weights w"
+        )
 
 
 def warn_of_no_convergence(converged: bool, iterations: str) -> None:

@@ -252,3 +252,33 @@ def test_rows_that_are_all_the_same_with_limits(search):
     assert len(messages) == 2
     assert messages[1] == "2 components were asked for, but the search found only 1 that can be told apart"
     assert model.n_factors.tolist() == [1]
+
+
+# ---- weights that sum to little --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("total", [1.0, 4.0, 59.0])
+def test_weights_that_are_shares_are_told(rng, search, total):
+    """Rows of weight 0 do not count, and the warning says how to scale the others."""
+    X, w = rng.standard_normal((700, 2)), rng.uniform(0.5, 2, 700)
+    w[:100] = 0
+    w *= total / w.sum()
+    model, (message,) = warned(amofa.fit, X, search=search, sample_weight=w)
+    assert message.startswith(f"sample_weight sums to {total:g}, which counts as the number of rows, for 600 rows")
+    assert "w * (600 / w.sum())" in message
+    assert model.n_components == 1
+    _, messages = warned(amofa.fit, X, search=search, sample_weight=w * (600 / w.sum()))
+    assert messages == []
+
+
+@pytest.mark.parametrize("table", ["repeated rows", "a histogram", "few rows", "halves"])
+def test_weights_that_count_rows_are_not(rng, table):
+    X = rng.standard_normal((60, 2))
+    X, w = {
+        "repeated rows": (np.repeat(X, 40, axis=0), np.full(2400, 1 / 40)),
+        "a histogram": (X, rng.integers(1, 100, 60)),
+        "few rows": (X[:6], np.full(6, 0.7)),
+        "halves": (X, np.full(60, 0.5)),
+    }[table]
+    _, messages = warned(amofa.fit, X, sample_weight=w)
+    assert messages == []

@@ -315,6 +315,7 @@ def test_factors_beyond_the_columns_that_vary_are_empty(rng, n_factors):
     np.testing.assert_array_equal(model.loadings[0][0], 0)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight sums to 1,")
 @pytest.mark.parametrize("noise", NOISES)
 def test_factors_are_kept_where_weights_sum_to_one(rng, noise):
     x = groups(rng)
