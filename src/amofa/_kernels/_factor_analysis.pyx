@@ -239,7 +239,7 @@ cdef class Solver:
         for k in range(K):
             total += counts[k]
         start_from(&self.space, &problem, uniquenesses)
-        problem.is_nearby = start_near(&self.space, &problem, loadings)
+        start_near(&self.space, &problem, loadings)
         if not isfinite(search(&self.space, &problem, 1, LEAST_PROMISE * total, INFINITY, 0.0)):
             return False
         set_uniquenesses(&self.space, &problem, uniquenesses)

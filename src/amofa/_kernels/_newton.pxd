@@ -12,7 +12,6 @@ cdef struct Problem:
     double prior_count
     const double *prior_scale      # (d)
     bint factors_alone             # eigenvalues beyond those of the factors are not asked for
-    bint is_nearby                 # vectors here are near those that are sought, and so are the next
 
 
 # What is known at one value of the uniquenesses.
@@ -21,7 +20,9 @@ cdef struct Point:
     double *log_noise              # (d)
     double *gradient               # (d)  of the cost in log_noise
     double *values                 # (K, d)  eigenvalues of the whitened covariances, falling
-    double *vectors                # (P, d)  their leading eigenvectors, those with eigenvalues above 1
+    double *vectors                # (P, d)  their leading eigenvectors, of use where eigenvalues are above 1
+    bint is_near                   # whether, before it is evaluated, it has vectors near those
+    bint is_complete               # whether eigenvalues beyond those of the factors are known
 
 
 # What an analyser costs beyond its likelihood: of_factors[q] + max(mean - log |Sigma|, least_mean) / 2.
@@ -55,7 +56,7 @@ cdef Space view_space(
     Py_ssize_t d, Py_ssize_t n_matrices, Py_ssize_t n_factors, Py_ssize_t n_rows, double *buffer) noexcept nogil
 
 cdef void start_from(Space *space, const Problem *problem, const double *uniquenesses) noexcept nogil
-cdef bint start_near(Space *space, const Problem *problem, const double *loadings) noexcept nogil
+cdef void start_near(Space *space, const Problem *problem, const double *loadings) noexcept nogil
 cdef double search(
     Space *space, const Problem *problem, Py_ssize_t max_steps, double tol, double bar, double patience) noexcept nogil
 cdef double best_number(

@@ -23,13 +23,14 @@ cdef int MOST_HALVINGS = 6
 cdef enum:
     PANEL_BLOCK = 256
 # Where factors are few, eigenvectors of a matrix nearby are improved by powers of the matrix: from so many columns on,
-# and with at most one factor for so many of them (memory for twice the vectors is that of a matrix). The residuals of
+# and with at most one factor for so many of them (two sets of vectors have the memory of a matrix). The residuals of
 # those that are kept have at most this length, as a share of the root sum of squares of the eigenvalues: with 1e-4, EM
-# takes a few more iterations; 1e-7 costs no more. If this number of powers does not get there, all start afresh.
+# takes a few more iterations; 1e-7 costs no more. One power for so many columns may be taken; where these would not get
+# there, a decomposition is cheaper.
 cdef enum:
     FOLLOWED_FROM = 12
-    FOLLOWED_SHARE = 3
-    MOST_POWERS = 12
+    FOLLOWED_SHARE = 2
+    POWERS_SHARE = 2
 cdef double RESIDUAL = 1e-6
 
 
@@ -132,7 +133,7 @@ cdef Py_ssize_t paying_factors(Space *space, const Problem *problem, Py_ssize_t 
 cdef void complete_values(Space *space, const Problem *problem, Py_ssize_t q) noexcept nogil:
     """Compute all eigenvalues here, if only those of the q factors are known."""
     cdef Py_ssize_t d = space.d, i
-    if not is_partial(space, problem, q):
+    if space.here.is_complete:
         return
     for i in range(d):
         space.raw[i] = exp(-0.5 * space.here.log_noise[i])
@@ -154,6 +155,10 @@ cdef bint try_number(
     cdef double rest = bar - price(space, before, prices, problem)
     rest += prices.of_factors[before] - prices.of_factors[q]
     memcpy(space.kept.log_noise, space.here.log_noise, space.d * sizeof(double))
+    # Fewer factors have the first of the same vectors.
+    space.kept.is_near = q < before and problem.row_offsets == NULL
+    if space.kept.is_near:
+        memcpy(space.kept.vectors, space.here.vectors, q * space.d * sizeof(double))
     space.here, space.kept = space.kept, space.here
     offsets[1] = q
     found = search(space, problem, max_steps, tol, rest, patience) + price(space, q, prices, problem)
@@ -180,12 +185,13 @@ cdef double price(Space *space, Py_ssize_t q, const Prices *prices, const Proble
 
 cdef void start_from(Space *space, const Problem *problem, const double *uniquenesses) noexcept nogil:
     cdef Py_ssize_t j
+    space.here.is_near = False
     for j in range(space.d):
         space.here.log_noise[j] = log(max(uniquenesses[j], problem.floor[j]))
 
 
-cdef bint start_near(Space *space, const Problem *problem, const double *loadings) noexcept nogil:
-    """Set the vectors here to those of these loadings (P, d). Returns False if a factor explains nothing."""
+cdef void start_near(Space *space, const Problem *problem, const double *loadings) noexcept nogil:
+    """Set the vectors here to those of these loadings (P, d), if each factor explains something."""
     cdef Py_ssize_t d = space.d, j, q
     cdef double *vectors = space.here.vectors
     cdef double size
@@ -197,10 +203,10 @@ cdef bint start_near(Space *space, const Problem *problem, const double *loading
             vectors[q * d + j] = loadings[q * d + j] * space.raw[j]
             size += vectors[q * d + j] * vectors[q * d + j]
         if not size > 0.0:
-            return False
+            return
         for j in range(d):
             vectors[q * d + j] /= sqrt(size)
-    return True
+    space.here.is_near = True
 
 
 cdef void set_uniquenesses(Space *space, const Problem *problem, double *uniquenesses) noexcept nogil:
@@ -231,7 +237,8 @@ cdef bint move(Space *space, const Problem *problem, double promised) noexcept n
     for _ in range(MOST_HALVINGS):
         for j in range(space.d):
             space.there.log_noise[j] = max(space.here.log_noise[j] + shrink * space.step[j], log(problem.floor[j]))
-        if problem.is_nearby:
+        space.there.is_near = problem.factors_alone and problem.row_offsets == NULL
+        if space.there.is_near:
             memcpy(space.there.vectors, space.here.vectors,
                    problem.offsets[problem.n_matrices] * space.d * sizeof(double))
         evaluate(space, problem, &space.there)
@@ -334,18 +341,21 @@ cdef bint decompose(Space *space, const Problem *problem, Py_ssize_t k, Point *p
     """
     cdef Py_ssize_t d = space.d, p = min(problem.offsets[k + 1] - problem.offsets[k], d)
     cdef double *vectors = point.vectors + problem.offsets[k] * d
+    point.is_complete = False
     if problem.row_offsets != NULL:
+        point.is_complete = True
         return decompose_panel(space, problem, k, point)
     if problem.factors_alone and p == 0:
         memset(point.values + k * d, 0, d * sizeof(double))
         return True
-    if problem.is_nearby and follow(space, problem, k, p, point.values + k * d, vectors):
+    if point.is_near and follow(space, problem, k, p, point.values + k * d, vectors):
         return True
     whiten_matrix(space, problem, k)
     # Row-major upper is column-major lower.
-    if not is_partial(space, problem, p):
+    if not (problem.factors_alone and d >= LEADING_FROM and LEADING_SHARE * p <= d):
         if eigen(d, space.whitened, d, space.spectrum, space.work):
             return False
+        point.is_complete = True
         return keep(space, problem, k, d, d, space.whitened, point, vectors)
     if leading_eigen(d, p, space.whitened, d, space.spectrum, space.hessian, space.work):
         return False
@@ -363,14 +373,15 @@ cdef bint follow(
     cdef Py_ssize_t d = space.d, i
     cdef double *basis = space.hessian             # (p, d), orthonormal
     cdef double *product = basis + p * d           # (p, d), basis times the matrix
-    cdef double *gram = product + p * d            # (p, p)
+    cdef double *gram = space.whitened + p * d     # (p, p), beyond what `times_whitened` uses
     cdef double *ritz = gram + p * p               # (p, p)
-    cdef double residual, size
+    cdef double residual, size, before = INFINITY
+    cdef Py_ssize_t left = d // POWERS_SHARE
     if d < FOLLOWED_FROM or FOLLOWED_SHARE * p > d:
         return False
     times_whitened(space, problem, k, p, vectors, product)
     syrk_lower(p, d, 1.0, product, d, 0.0, gram, p)
-    for _ in range(MOST_POWERS):
+    while True:
         memcpy(basis, product, p * d * sizeof(double))
         if cholesky_lower(p, gram, p):
             return False
@@ -383,10 +394,14 @@ cdef bint follow(
             size += ritz[i] * ritz[i]
         for i in range(p):
             residual += gram[i * p + i]
-        if residual - size <= RESIDUAL * RESIDUAL * size:
+        residual = (residual - size) / size
+        if residual <= RESIDUAL * RESIDUAL:
             break
-    else:
-        return False
+        # Give up if that many more powers at this rate are not enough.
+        left -= 1
+        if not residual * (residual / before) ** left <= RESIDUAL * RESIDUAL:
+            return False
+        before = residual
     if eigen(p, ritz, p, space.spectrum, space.work):
         return False
     gemm(b"N", b"N", p, d, p, 1.0, ritz, p, basis, d, 0.0, product, d)
@@ -412,12 +427,6 @@ cdef void times_whitened(
             product[q * d + j] *= space.raw[j]
 
 
-cdef bint is_partial(Space *space, const Problem *problem, Py_ssize_t p) noexcept nogil:
-    """Return whether only the eigenvalues of the p factors of a matrix are computed."""
-    return (problem.factors_alone and problem.row_offsets == NULL
-            and (p == 0 or (space.d >= LEADING_FROM and LEADING_SHARE * p <= space.d)))
-
-
 cdef bint decompose_panel(Space *space, const Problem *problem, Py_ssize_t k, Point *point) noexcept nogil:
     cdef Py_ssize_t n = problem.row_offsets[k + 1] - problem.row_offsets[k], d = space.d, p
     if eigen(n, space.whitened, n, space.spectrum, space.work):
@@ -434,7 +443,7 @@ cdef bint keep(
     Space *space, const Problem *problem, Py_ssize_t k, Py_ssize_t n, Py_ssize_t m, const double *vectors,
     Point *point, double *target,
 ) noexcept nogil:
-    """Copy m increasing eigenvalues of ``spectrum`` to the point, and active vectors of length n to their places.
+    """Copy m increasing eigenvalues of ``spectrum`` to the point, and the factors' vectors of length n to their places.
 
     Returns False if a covariance is not finite: without factors nothing else checks it off the diagonal.
     """
@@ -444,7 +453,7 @@ cdef bint keep(
         values[i] = space.spectrum[m - 1 - i] if i < m else 0.0
     if not isfinite(values[0]):
         return False
-    for q in range(n_active(space, point, problem.offsets, k)):
+    for q in range(min(problem.offsets[k + 1] - problem.offsets[k], m)):
         memcpy(target + q * n, vectors + (m - 1 - q) * n, n * sizeof(double))
     return True
 
