@@ -18,8 +18,8 @@ class AmofaWarning(UserWarning):
 
 
 _PACKAGE = __name__.partition(".")[0]
-# Weights of rows that sum to less than this share of the number of distinct rows, or to less than two components need,
-# are likely to be shares.
+# Weights of rows that sum to less than this share of the number of distinct rows, or to so few rows that no second
+# component pays, are likely to be shares.
 _LITTLE_SHARE, _LITTLE_WEIGHT = 0.1, 5.0
 
 

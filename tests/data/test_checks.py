@@ -141,6 +141,7 @@ def test_floats_beyond_float64_are_infinite_without_a_warning(model):
 
 
 @pytest.mark.parametrize("size", [1e-90, 1e90])
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
 def test_row_weights_of_any_size(rng, size):
     X = rng.standard_normal((40, 2)) + np.repeat([[0.0], [9.0], [30.0]], [20, 10, 10], axis=0)
     model = amofa.fit(X, sample_weight=size * rng.uniform(0.5, 1.0, 40))
