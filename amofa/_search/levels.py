@@ -45,30 +45,41 @@ class Levels:
     """
 
     def __init__(
-        self, samples: Samples, noises: tuple[Noise, ...], problem_of: Callable[[Noise, float], Problem], *, single: bool
+        self,
+        samples: Samples,
+        noises: tuple[Noise, ...],
+        problem_of: Callable[[Noise, float], Problem],
+        *,
+        single: bool,
     ) -> None:
         self.samples, self.noises, self.problem_of = samples, noises, problem_of
-        self.sizes = [samples.n_rows] if single else _sizes(samples.n_rows, samples.n_features)
+        # Of a huge table only these rows are put in order, so that memory does not grow with the number of rows.
+        self.held = samples.thinned()
+        n = samples.n_rows
+        self.sizes = [n] if single else [*_sizes(n, self.held.n_rows, samples.n_features), n]
 
     def level(self, number: int) -> Level:
         """Make a level."""
         size = self.sizes[number]
         is_whole = size == self.samples.n_rows
-        samples = self.samples if is_whole else self._spread_out(size)
-        # The rows of other levels are in order already.
-        is_in_order = not is_whole or size <= _LEAST_ROWS
-        sample = samples.thinned() if is_in_order else self._spread_out(min(size, samples.n_held))
+        if is_whole:
+            samples = self.samples
+            # Rows of a small table are taken as they are.
+            sample = self.held if size <= _LEAST_ROWS else self._spread_out(self.held.n_rows)
+        else:
+            samples = sample = self._spread_out(size)
         problems = {noise: self.problem_of(noise, samples.total_weight) for noise in self.noises}
         return Level(samples, sample, problems, is_whole)
 
     def _spread_out(self, size: int) -> Samples:
         """Return rows spread evenly in their order, with the weight of as many average rows or, of all, their own."""
-        n = self.samples.n_rows
+        n = self.held.n_rows
         rows = self.order[((np.arange(size) + 0.5) * (n / size)).astype(np.intp)]
-        weights = self.samples.weights
+        weights = self.held.weights
         chosen = np.ones(size) if weights is None else weights[rows]
-        share = 1.0 if size == self.sizes[-1] else self.samples.total_weight / n * size
-        return self.samples.weighted(rows, chosen * (share / chosen.sum() if share != 1.0 else 1.0))
+        if size < n:
+            chosen = chosen * (self.samples.total_weight / self.samples.n_rows * size / chosen.sum())
+        return self.held.weighted(rows, chosen)
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -76,23 +87,23 @@ class Levels:
 
         Each part of such an order represents its share of the table.
         """
-        d = self.samples.n_features
+        d = self.held.n_features
         one = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
-        moments = self.samples.moments(one)
+        moments = self.held.moments(one)
         values, axes = principal_axes(moments.covariances[0])
         axes = axes[:3] / np.sqrt(np.maximum(values[:3, None], np.finfo(float).tiny))
-        coordinates: FloatArray = np.concatenate([axes @ x for x, _ in self.samples.chunks()], axis=1)
+        coordinates: FloatArray = np.concatenate([axes @ x for x, _ in self.held.chunks()], axis=1)
         coordinates -= coordinates.mean(axis=1)[:, None]
         # The sign of an axis is arbitrary.
         coordinates *= np.where((coordinates**3).sum(axis=1) < 0, -1.0, 1.0)[:, None]
         return np.lexsort(np.round(coordinates / _SAME)[::-1])
 
 
-def _sizes(n: int, d: int) -> list[int]:
-    """Return the numbers of rows of the levels."""
+def _sizes(n: int, n_held: int, d: int) -> list[int]:
+    """Return the numbers of rows of the levels before the last, of n rows of which some are held."""
     sizes = []
     size = max(_LEAST_ROWS, _LEAST_ROWS_PER_COLUMN * d)
-    while size * _LAST_GROWTH <= n:
+    while size * _LAST_GROWTH <= n and size < n_held:
         sizes.append(size)
         size *= _GROWTH
-    return [*sizes, n]
+    return sizes
