@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ _LEAST_PART = 0.5
 _LEAST_VARIANCE = 1e-4
 # The same for several parts, which may be much narrower than the whole.
 _LEAST_WITHIN = 1e-10
+# Parallel cuts are moved so many times at most, after each further one.
+_MOST_MOVES = 20
 
 # Cuts between these shares of the rows are compared with those of a Gaussian; chance raises the best of several by
 # about this number times the root of the number of rows.
@@ -62,10 +65,10 @@ class Lines:
             different = whole - first / 2 * np.log(below) - rest / 2 * np.log(above) + mixing
         return self._best(same, possible), self._best(different, possible)
 
-    def excess(self) -> float:
-        """Return the largest gain, in nats, of a cut for two Gaussians of one variance over that of a Gaussian there.
+    def excess(self) -> FloatArray:
+        """Return the largest gain of a cut for two Gaussians of one variance over that of a Gaussian there, (m,) nats.
 
-        What chance adds to it is about subtracted.
+        What chance adds to it is about subtracted. Groups in a row show here, though no cut in two gains anything.
         """
         first, square = self.sums[0, :, 1:-1], self.sums[2, :, -1:] - self.sums[1, :, -1:] ** 2 / self.total
         share = first / self.total
@@ -74,7 +77,9 @@ class Lines:
             normal = np.exp(-(ndtri(share) ** 2)) / (2 * np.pi * share * (1 - share))
             found = self.total / 2 * (np.log1p(-normal) - np.log1p(-between / square))
         possible = (share > _LEAST_SHARE) & (share < 1 - _LEAST_SHARE) & (np.diff(self.z, axis=1) > 0)
-        return float(np.where(possible, found, -np.inf).max(initial=-np.inf) - _CHANCE * np.sqrt(self.total))
+        excess: FloatArray = np.where(possible, found, -np.inf).max(axis=1, initial=-np.inf)
+        excess -= _CHANCE * np.sqrt(self.total)
+        return excess
 
     def _best(self, gains: FloatArray, possible: NDArray[np.bool_]) -> Cuts:
         gains = np.where(possible, gains, -np.inf)
@@ -85,37 +90,53 @@ class Lines:
         return Cuts(gains[lines, at], self.z[lines, at])
 
     def parallel_cuts(self, i: int, most_parts: int) -> tuple[float, FloatArray]:
-        """Cut line i again and again where that reduces the variance within parts most.
+        """Cut line i again and again where that reduces the variance within parts most, and move the cuts each time.
 
         Returns the gain in nats for Gaussians of one variance, less log N for each part, and the thresholds, for the
         number of parts from 3 on with the largest gain; -inf and none if the line can't be cut so often.
         """
-        total, n = self.total, self.z.shape[1]
+        total = self.total
         whole = float(self.sums[2, i, -1] - self.sums[1, i, -1] ** 2 / total)
         best: tuple[float, list[int]] = -np.inf, []
-        pieces, within = [self._best_cut(i, 0, n)], whole
-        while len(pieces) < most_parts:
-            saved, cut, start, stop = piece = max(pieces)
+        bounds = [0, self.z.shape[1]]
+        while len(bounds) <= most_parts:
+            saved, cut = max(self._best_cut(i, *piece) for piece in pairwise(bounds))
             if saved <= 0:
                 break
-            pieces.remove(piece)
-            pieces += [self._best_cut(i, start, cut), self._best_cut(i, cut, stop)]
-            within -= saved
-            counts = np.array([self.sums[0, i, stop] - self.sums[0, i, start] for *_, start, stop in pieces])
-            gain = total / 2 * np.log(whole / max(within, _LEAST_WITHIN * whole)) + counts @ np.log(counts / total)
-            gain -= len(pieces) * np.log(total)
-            if len(pieces) > 2 and gain > best[0]:
-                best = float(gain), sorted(start for *_, start, _ in pieces if start > 0)
+            bounds = self._moved(i, sorted([*bounds, cut]))
+            counts, moments, squares = np.diff(self.sums[:, i, bounds])
+            within = max(float((squares - moments**2 / counts).sum()), _LEAST_WITHIN * whole)
+            gain = total / 2 * np.log(whole / within) + counts @ np.log(counts / total)
+            gain -= len(counts) * np.log(total)
+            if len(counts) > 2 and gain > best[0]:
+                best = float(gain), bounds[1:-1]
         return best[0], self.z[i, np.array(best[1], dtype=np.intp) - 1]
 
-    def _best_cut(self, i: int, start: int, stop: int) -> tuple[float, int, int, int]:
-        """Return by how much the best cut of a piece reduces the sum of squares, its place, and the piece."""
-        counts, moments, _ = self.sums[:, i, start : stop + 1] - self.sums[:, i, start : start + 1]
+    def _best_cut(self, i: int, start: int, stop: int) -> tuple[float, int]:
+        """Return by how much the best cut of a piece reduces the sum of squares, and its place."""
+        counts, moments, _ = self.sums[:, i, start : stop + 1] - self.sums[:, i, start, None]
         first, rest = counts[1:-1], counts[-1] - counts[1:-1]
         possible = (first > _LEAST_PART) & (rest > _LEAST_PART) & (np.diff(self.z[i, start:stop]) > 0)
         if not possible.any():
-            return 0.0, stop, start, stop
+            return 0.0, stop
         with np.errstate(divide="ignore", invalid="ignore"):
-            between = moments[1:-1] ** 2 / first + (moments[-1] - moments[1:-1]) ** 2 / rest - moments[-1] ** 2 / counts[-1]
+            between = (
+                moments[1:-1] ** 2 / first + (moments[-1] - moments[1:-1]) ** 2 / rest - moments[-1] ** 2 / counts[-1]
+            )
         at = int(np.argmax(np.where(possible, between, 0.0)))
-        return float(between[at]), start + at + 1, start, stop
+        return float(between[at]), start + at + 1
+
+    def _moved(self, i: int, bounds: list[int]) -> list[int]:
+        """Move cuts to the middle between the means of the parts beside them, until they stay there (k-means).
+
+        The first of many cuts may go through a group.
+        """
+        for _ in range(_MOST_MOVES):
+            counts, moments, _ = np.diff(self.sums[:, i, bounds])
+            means = moments / counts
+            middles = np.searchsorted(self.z[i], (means[:-1] + means[1:]) / 2).tolist()
+            moved = [0, *middles, bounds[-1]]
+            if moved == bounds or np.diff(self.sums[0, i, moved]).min() <= _LEAST_PART:
+                break
+            bounds = moved
+        return bounds

@@ -24,8 +24,8 @@ _LEAST_AXIS = 1e-12
 _LEADING_AXES = 3
 # Invariant axes need this many rows for each axis that they are made from.
 _ROWS_PER_AXIS = 3
-# Parallel planes are looked for on this many lines, those with the best cuts, and divide the rows into at most this
-# many parts.
+# Parallel planes are looked for on this many lines, those that are least like a Gaussian, and divide the rows into at
+# most this many parts.
 _MOST_LINES = 6
 MOST_PARTS = 6
 # Parts with less weight have no spread.
@@ -64,6 +64,7 @@ class Survey:
         self.projected = np.concatenate([self.principal, self.invariant, centred])
         self.lines = Lines(self.projected, weights)
         self.same, self.different = self.lines.cuts()
+        self.excess = self.lines.excess()
 
     def evidence_of_groups(self) -> float:
         """Return about the most that several Gaussians could gain over one, in nats.
@@ -75,7 +76,7 @@ class Survey:
         total, z = float(self.weights.sum()), self.invariant
         skewness, kurtosis = z**3 @ self.weights / total, z**4 @ self.weights / total - 3
         moments = total * (skewness**2 / 12 + kurtosis**2 / 48).sum() - len(z)
-        return float(max(2 * moments, self.different.gains.max(), self.lines.excess()))
+        return float(max(2 * moments, self.different.gains.max(), self.excess.max()))
 
     def divisions(self, most_parts: int = MOST_PARTS) -> Divisions:
         """Return ways to divide the rows.
@@ -105,7 +106,7 @@ class Survey:
     def _slices(self, most_parts: int) -> list[Labels]:
         """Divide the rows by parallel planes into three or more parts, on the two lines where that gains most."""
         found = []
-        for i in np.argsort(-self.same.gains, kind="stable")[:_MOST_LINES].tolist():
+        for i in np.argsort(-self.excess, kind="stable")[:_MOST_LINES].tolist():
             gain, thresholds = self.lines.parallel_cuts(i, most_parts)
             if len(thresholds):
                 found.append((-gain, i, thresholds))
