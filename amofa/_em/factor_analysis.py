@@ -215,14 +215,19 @@ class FactorChoice:
         scale = 1.0 / np.sqrt(uniquenesses)
         numbers = self._numbers(count, spread)
         values, vectors = padded_axes(spread.scaled(scale), numbers[-1])
+        excess = np.maximum(values, 1.0)
+        logs = np.log(excess)
         log_noise, trace = float(np.log(uniquenesses).sum()), float(spread.variances @ scale**2)
-        gains = [0.0, *np.cumsum(self._gains(count, values)).tolist()]
-        log_determinants = [log_noise, *(log_noise + np.cumsum(_log_excess(values))).tolist()]
-        costs = [self.pricing.component(count, q, log_determinants[q]) - gains[q] for q in numbers]
-        best = min(range(len(costs)), key=costs.__getitem__)
+        # What factors with these eigenvalues of the whitened covariance matrix add to the log-likelihood.
+        gains = np.append(0.0, count / 2 * np.cumsum(excess - 1.0 - logs))[numbers]
+        log_determinants = log_noise + np.append(0.0, np.cumsum(logs))[numbers]
+        concentrated, least = self.pricing.mean_prices(count)
+        means = 0.5 * np.maximum(concentrated - log_determinants, least)
+        costs = means + self.pricing.prices(count, numbers[-1])[numbers] - gains
+        best = int(np.argmin(costs))
         q = numbers[best]
         loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
-        return Analyser(loadings, uniquenesses, count / 2 * (log_noise + trace) + costs[best])
+        return Analyser(loadings, uniquenesses, count / 2 * (log_noise + trace) + float(costs[best]))
 
     def _rough(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
         """Choose the number of factors by principal factor analysis: loadings and uniquenesses in turn."""
@@ -252,13 +257,6 @@ class FactorChoice:
         if self.n_factors is not None:
             return range(self.n_factors, self.n_factors + 1)
         return range(self.most_factors(count, spread) + 1)
-
-    @staticmethod
-    def _gains(count: float, eigenvalues: FloatArray) -> FloatArray:
-        """Return what factors with these eigenvalues of the whitened covariance add to the log-likelihood, in nats."""
-        excess = np.maximum(eigenvalues, 1.0)
-        gains: FloatArray = count / 2 * (excess - 1.0 - np.log(excess))
-        return gains
 
 
 def _log_excess(eigenvalues: FloatArray) -> FloatArray:

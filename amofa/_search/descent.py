@@ -27,6 +27,8 @@ from amofa.threads import OneEach
 # splits, merges or exchanges to try.
 _HOPELESS = 0.05
 _MOST_TRIALS = 3
+# With more components than this, only the most promising one is tried.
+_MANY = 20
 # Splits that fall short by less than this, in nats per row of the component, are made to see what merges leave of them.
 _OVERSHOOT = 0.3
 # Exchanges are looked for among this number of the cheapest pairs.
@@ -149,7 +151,7 @@ class Descent(Search):
         splits, counts = self.state.splits, self._moments().counts
         chosen = [i for i in self._splittable() if splits[i].gain >= -_OVERSHOOT * counts[i]]
         self._go_to("exchange")
-        if self.is_forced or len(chosen) < 2:
+        if self.is_forced or not chosen:
             return
         fit = self._merged_down(self._fit(self._divided(chosen, splits)))
         accepted = bool(fit.cost < self.bar())
@@ -196,6 +198,10 @@ class Descent(Search):
         """Return the cost below which a model is better."""
         return self.current.cost - least_gain(self.current)
 
+    def _most_trials(self) -> int:
+        """Return how many moves are tried one by one: with many components, none of them gains much."""
+        return _MOST_TRIALS if self.current.n_components < _MANY else 1
+
     def _go_to(self, phase: str) -> None:
         self.state.phase, self.state.trial = phase, 0
 
@@ -241,7 +247,7 @@ class Descent(Search):
         together = [paying] if len(paying) > 1 else []
         if self.is_forced:
             return together + [[i] for i in found]
-        return together + [[i] for i in found[:_MOST_TRIALS] if splits[i].gain >= -_HOPELESS * counts[i]]
+        return together + [[i] for i in found[: self._most_trials()] if splits[i].gain >= -_HOPELESS * counts[i]]
 
     def _divided(self, chosen: Sequence[int], splits: Sequence[LocalSplit]) -> Parameters:
         """Return the present mixture with the chosen components replaced by their children."""
@@ -289,7 +295,7 @@ class Descent(Search):
     def _merge_trials(self) -> list[list[MergedPair]]:
         pairs, counts = self._merge_candidates(), self._moments().counts
         paying = _disjoint([pair for pair in pairs if pair.excess < 0])
-        single = [[pair] for pair in pairs[:_MOST_TRIALS] if pair.excess < _HOPELESS * pair.rows(counts)]
+        single = [[pair] for pair in pairs[: self._most_trials()] if pair.excess < _HOPELESS * pair.rows(counts)]
         return [paying, *single] if len(paying) > 1 else single
 
     def _merge_candidates(self) -> list[MergedPair]:
@@ -342,7 +348,7 @@ class Descent(Search):
                 moves.append((pair.excess - whole.gain, pair, -1, whole.children))
         moves.sort(key=lambda move: move[0])
         found = []
-        for _, pair, k, children in moves[:_MOST_TRIALS]:
+        for _, pair, k, children in moves[: self._most_trials()]:
             kept = [c for j, c in enumerate(components) if j not in (pair.first, pair.second, k)]
             added = children if k < 0 else (pair.merged, *children)
             found.append((pair.first, Parameters.from_components([*kept, *added])))

@@ -20,14 +20,9 @@ _LEAST_WITHIN = 1e-10
 # Parallel cuts are moved so many times at most, after each further one.
 _MOST_MOVES = 20
 
-# Cuts between these shares of the rows are compared with those of a Gaussian; chance raises the best of several by
-# about this number times the root of the number of rows.
-_LEAST_SHARE = 0.02
-_CHANCE = 0.7
-
 
 class Cuts(NamedTuple):
-    """The best cut of each line: gains (m,) in nats over one Gaussian, and thresholds (m,)."""
+    """The best cut of each line: gains (m,) in nats, and thresholds (m,)."""
 
     gains: FloatArray
     thresholds: FloatArray
@@ -48,38 +43,26 @@ class Lines:
             np.cumsum(values, axis=1, out=sums[:, 1:])
 
     def cuts(self) -> tuple[Cuts, Cuts]:
-        """Return the best cut of each line for two Gaussians of the same variance, and for two of any variance."""
+        """Return the best cut of each line for two Gaussians of the same variance, and for two of any variance.
+
+        The gain of the former is that over the same cut of a Gaussian: otherwise the best cut of a line without a gap
+        would take off a single row.
+        """
         total = self.total
         first, second, third = (sums[:, 1:-1] for sums in self.sums)
         moment, square = self.sums[1, :, -1:], self.sums[2, :, -1:]
         variance = square / total - (moment / total) ** 2
-        rest = total - first
+        rest, share = total - first, first / total
         possible = (first > _LEAST_PART) & (rest > _LEAST_PART) & (np.diff(self.z, axis=1) > 0) & (variance > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             least = _LEAST_VARIANCE * variance
             below = np.maximum(third / first - (second / first) ** 2, least)
             above = np.maximum((square - third) / rest - ((moment - second) / rest) ** 2, least)
-            mixing = first * np.log(first / total) + rest * np.log(rest / total)
-            whole = total / 2 * np.log(variance)
-            same = whole - total / 2 * np.log((first * below + rest * above) / total) + mixing
-            different = whole - first / 2 * np.log(below) - rest / 2 * np.log(above) + mixing
+            between = np.exp(-(ndtri(share) ** 2)) / (2 * np.pi * share * (1 - share))
+            same = total / 2 * (np.log(variance) - np.log(share * below + (1 - share) * above) + np.log1p(-between))
+            mixing = first * np.log(share) + rest * np.log(1 - share)
+            different = mixing + total / 2 * np.log(variance) - first / 2 * np.log(below) - rest / 2 * np.log(above)
         return self._best(same, possible), self._best(different, possible)
-
-    def excess(self) -> FloatArray:
-        """Return the largest gain of a cut for two Gaussians of one variance over that of a Gaussian there, (m,) nats.
-
-        What chance adds to it is about subtracted. Groups in a row show here, though no cut in two gains anything.
-        """
-        first, square = self.sums[0, :, 1:-1], self.sums[2, :, -1:] - self.sums[1, :, -1:] ** 2 / self.total
-        share = first / self.total
-        with np.errstate(divide="ignore", invalid="ignore"):
-            between = (self.sums[1, :, 1:-1] - share * self.sums[1, :, -1:]) ** 2 / (self.total * share * (1 - share))
-            normal = np.exp(-(ndtri(share) ** 2)) / (2 * np.pi * share * (1 - share))
-            found = self.total / 2 * (np.log1p(-normal) - np.log1p(-between / square))
-        possible = (share > _LEAST_SHARE) & (share < 1 - _LEAST_SHARE) & (np.diff(self.z, axis=1) > 0)
-        excess: FloatArray = np.where(possible, found, -np.inf).max(axis=1, initial=-np.inf)
-        excess -= _CHANCE * np.sqrt(self.total)
-        return excess
 
     def _best(self, gains: FloatArray, possible: NDArray[np.bool_]) -> Cuts:
         gains = np.where(possible, gains, -np.inf)
@@ -89,15 +72,15 @@ class Lines:
         lines = np.arange(len(gains))
         return Cuts(gains[lines, at], self.z[lines, at])
 
-    def parallel_cuts(self, i: int, most_parts: int) -> tuple[float, FloatArray]:
+    def parallel_cuts(self, i: int, most_parts: int) -> list[tuple[float, FloatArray]]:
         """Cut line i again and again where that reduces the variance within parts most, and move the cuts each time.
 
-        Returns the gain in nats for Gaussians of one variance, less log N for each part, and the thresholds, for the
-        number of parts from 3 on with the largest gain; -inf and none if the line can't be cut so often.
+        Returns the gain in nats for Gaussians of one variance, less log N for each part, and the thresholds, for three
+        parts, four, and so on, as far as the line can be cut.
         """
         total = self.total
         whole = float(self.sums[2, i, -1] - self.sums[1, i, -1] ** 2 / total)
-        best: tuple[float, list[int]] = -np.inf, []
+        found = []
         bounds = [0, self.z.shape[1]]
         while len(bounds) <= most_parts:
             saved, cut = max(self._best_cut(i, *piece) for piece in pairwise(bounds))
@@ -106,11 +89,9 @@ class Lines:
             bounds = self._moved(i, sorted([*bounds, cut]))
             counts, moments, squares = np.diff(self.sums[:, i, bounds])
             within = max(float((squares - moments**2 / counts).sum()), _LEAST_WITHIN * whole)
-            gain = total / 2 * np.log(whole / within) + counts @ np.log(counts / total)
-            gain -= len(counts) * np.log(total)
-            if len(counts) > 2 and gain > best[0]:
-                best = float(gain), bounds[1:-1]
-        return best[0], self.z[i, np.array(best[1], dtype=np.intp) - 1]
+            gain = total / 2 * np.log(whole / within) + counts @ np.log(counts / total) - len(counts) * np.log(total)
+            found.append((float(gain), self.z[i, np.array(bounds[1:-1]) - 1]))
+        return found[1:]
 
     def _best_cut(self, i: int, start: int, stop: int) -> tuple[float, int]:
         """Return by how much the best cut of a piece reduces the sum of squares, and its place."""

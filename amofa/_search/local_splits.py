@@ -38,6 +38,8 @@ _THOROUGH = Race(((None, 6, (0, 3)), (4, 15, (0, 8))), 50)
 # A start is given up if it is worse than the best one by more than this, in nats per row of the component; the
 # component is given up if its best start is that far from what is worth a trial.
 _BEHIND = 0.3
+# A child with less than this many rows is an outlier.
+_FEW_ROWS = 2.5
 # Local fits whose costs differ by less than this, in nats, are the same.
 _SAME_COST = 0.01
 # A component is unchanged if its count (relative) and its mean (in standard deviations) move by less than these.
@@ -137,7 +139,7 @@ class LocalSplitter:
         bar = whole.cost + (self.worth_a_trial + _BEHIND) * local.total_weight
         fits: list[Outcome] = []
         for number, max_iter, choose_at in (_THOROUGH if self.thorough else _QUICK).rounds:
-            fits = self._rough_fits(local, starts[:number], max_iter, choose_at, bar)
+            fits = self._rough_fits(local, starts[:number], max_iter, choose_at, bar, whole.cost)
             starts = [fit.parameters for fit in fits]
             if not fits or fits[0].cost > bar:
                 return None
@@ -171,9 +173,18 @@ class LocalSplitter:
         return plain + [start for start in layered if any(start.n_factors)]
 
     def _rough_fits(
-        self, local: Samples, starts: Sequence[Parameters], max_iter: int, choose_at: Sequence[int], bar: float
+        self,
+        local: Samples,
+        starts: Sequence[Parameters],
+        max_iter: int,
+        choose_at: Sequence[int],
+        bar: float,
+        least: float,
     ) -> list[Outcome]:
-        """Fit a mixture from each start; return the fits by increasing cost, equal ones once."""
+        """Fit a mixture from each start; return the fits by increasing cost, equal ones once.
+
+        Fits in which a single row or two are apart only count if they cost less than `least`.
+        """
         fits: list[Outcome] = []
         for start in starts:
             fit = profile_em(
@@ -186,11 +197,15 @@ class LocalSplitter:
                 choose_at_end=False,
                 bar=bar,
             )
-            if fit.n_components > 1:
+            if fit.n_components > 1 and (fit.cost < least or _has_rows(fit, local.total_weight)):
                 fits.append(fit)
                 bar = min(bar, fit.cost + _BEHIND * local.total_weight)
         fits.sort(key=lambda fit: fit.cost)
         return [fit for i, fit in enumerate(fits) if i == 0 or fit.cost > fits[i - 1].cost + _SAME_COST]
+
+
+def _has_rows(fit: Outcome, count: float) -> bool:
+    return float(fit.parameters.weights.min()) * count > _FEW_ROWS
 
 
 def rough(problem: Problem) -> Problem:

@@ -28,6 +28,10 @@ _ROWS_PER_AXIS = 3
 # most this many parts.
 _MOST_LINES = 6
 MOST_PARTS = 6
+# On the best line, numbers of parts that gain less than the best by up to this, in nats per row, are tried, too.
+_ALMOST = 0.05
+# Chance raises the best of several cuts by about this number of nats times the root of the number of rows.
+_CHANCE = 0.7
 # Parts with less weight have no spread.
 _LEAST_PART = 0.5
 # Distances with a smaller relative difference are the same: with fewer rows than columns, all are.
@@ -64,10 +68,9 @@ class Survey:
         self.projected = np.concatenate([self.principal, self.invariant, centred])
         self.lines = Lines(self.projected, weights)
         self.same, self.different = self.lines.cuts()
-        self.excess = self.lines.excess()
 
     def evidence_of_groups(self) -> float:
-        """Return about the most that several Gaussians could gain over one, in nats.
+        """Return about the most that several Gaussians could gain over one, in nats; at least 0.
 
         Weak structure shows in third and fourth moments on the invariant axes, of which the gain of a mixture is at
         most a small multiple; groups apart show in the gain of a cut. What rows of one Gaussian show by chance is
@@ -76,7 +79,8 @@ class Survey:
         total, z = float(self.weights.sum()), self.invariant
         skewness, kurtosis = z**3 @ self.weights / total, z**4 @ self.weights / total - 3
         moments = total * (skewness**2 / 12 + kurtosis**2 / 48).sum() - len(z)
-        return float(max(2 * moments, self.different.gains.max(), self.excess.max()))
+        cut = self.same.gains.max() - _CHANCE * np.sqrt(total)
+        return float(max(0.0, 2 * moments, cut, self.different.gains.max()))
 
     def divisions(self, most_parts: int = MOST_PARTS) -> Divisions:
         """Return ways to divide the rows.
@@ -106,12 +110,19 @@ class Survey:
     def _slices(self, most_parts: int) -> list[Labels]:
         """Divide the rows by parallel planes into three or more parts, on the two lines where that gains most."""
         found = []
-        for i in np.argsort(-self.excess, kind="stable")[:_MOST_LINES].tolist():
-            gain, thresholds = self.lines.parallel_cuts(i, most_parts)
-            if len(thresholds):
-                found.append((-gain, i, thresholds))
+        for i in np.argsort(-self.same.gains, kind="stable")[:_MOST_LINES].tolist():
+            cuts = self.lines.parallel_cuts(i, most_parts)
+            if cuts:
+                found.append((-max(gain for gain, _ in cuts), i, cuts))
         found.sort(key=lambda each: each[:2])
-        return [np.searchsorted(thresholds, self.projected[i]) for _, i, thresholds in found[:2]]
+        # On the better line, overlapping groups leave open how many parts are best.
+        least = _ALMOST * float(self.weights.sum())
+        return [
+            np.searchsorted(thresholds, self.projected[i])
+            for (best, i, cuts), slack in zip(found, (least, 0.0), strict=False)
+            for gain, thresholds in cuts
+            if gain >= -best - slack
+        ]
 
 
 def invariant_axes(scores: FloatArray, weights: FloatArray) -> FloatArray:
