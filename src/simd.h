@@ -384,38 +384,44 @@ AMOFA_SIMD void amofa_weigh_columns(ptrdiff_t n, ptrdiff_t p, const int32_t *res
     }
 }
 
-/* dev (d, n) = root_i (x_i - mean), of the given rows, or of the first n where rows is NULL; padded. */
+/*
+ * dev (d, n) = root_i (x_i - mean), of the given rows, or of the first n where rows is NULL; padded.
+ * first (d) += sum_i root_i dev_ji.
+ */
 AMOFA_SIMD void amofa_weigh_deviations(ptrdiff_t n, ptrdiff_t d, const int32_t *restrict rows,
                                        const double *restrict root, const double *restrict x, ptrdiff_t ldx,
-                                       const double *restrict mean, double *restrict dev, ptrdiff_t ld)
+                                       const double *restrict mean, double *restrict dev, ptrdiff_t ld,
+                                       double *restrict first)
 {
     for (ptrdiff_t j = 0; j < d; j++) {
         const double *restrict from = x + j * ldx;
         double *restrict to = dev + j * ld;
         const double m = mean[j];
+        double sum = 0.0;
         if (rows) {
             amofa_pick(n, rows, from, to);
             from = to;
         }
-        for (ptrdiff_t i = 0; i < n; i++) to[i] = root[i] * (from[i] - m);
+#pragma omp simd reduction(+ : sum)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double e = root[i] * (from[i] - m);
+            to[i] = e;
+            sum += root[i] * e;
+        }
+        first[j] += sum;
         amofa_pad(n, to);
     }
 }
 
-/* first (d) += b (d, n) a (n), second (d) += sums of the squares of b. Columns up to the next multiple of 8 must be 0. */
-AMOFA_SIMD void amofa_moments(ptrdiff_t n, ptrdiff_t d, const double *restrict a, const double *restrict b, ptrdiff_t ld,
-                              double *restrict first, double *restrict second)
+/* second (d) += sums of the squares of b (d, n). Columns up to the next multiple of 8 must be 0. */
+AMOFA_SIMD void amofa_squares(ptrdiff_t n, ptrdiff_t d, const double *restrict b, ptrdiff_t ld, double *restrict second)
 {
     const ptrdiff_t whole = (n + 7) / 8 * 8;
     for (ptrdiff_t j = 0; j < d; j++) {
         const double *restrict bj = b + j * ld;
-        double sum = 0.0, squares = 0.0;
-#pragma omp simd reduction(+ : sum, squares)
-        for (ptrdiff_t i = 0; i < whole; i++) {
-            sum += a[i] * bj[i];
-            squares += bj[i] * bj[i];
-        }
-        first[j] += sum;
+        double squares = 0.0;
+#pragma omp simd reduction(+ : squares)
+        for (ptrdiff_t i = 0; i < whole; i++) squares += bj[i] * bj[i];
         second[j] += squares;
     }
 }

@@ -102,7 +102,7 @@ def test_moments_are_the_dense_ones(rng, K, d, factors, n, weighted):
 
 
 def test_what_rows_far_away_leave_out_is_bounded(rng):
-    """Counts and log-likelihood are exact, the rest is less than 1e-10 weight sum w e e' over all rows."""
+    """Counts and log-likelihood are exact, the rest is less than 1e-8 weight sum w e e' over all rows."""
     parameters = random_mixture(rng, 3, 6, [1, 0, 2])
     parameters.means *= 2.5
     x, weights = random_rows(rng, parameters, 3000), rng.uniform(0.0, 3.0, 3000)
@@ -111,13 +111,13 @@ def test_what_rows_far_away_leave_out_is_bounded(rng):
     components = parameters.components()
     expected = reference.scatter(x, weights, components)
     h = reference.weighted_responsibilities(x, weights, components)
-    assert ((h < 1e-11 * weights[:, None]) & (h > 1e-17 * weights[:, None])).mean() > 0.02
+    assert ((h < 1e-9 * weights[:, None]) & (h > 1e-17 * weights[:, None])).mean() > 0.02
     assert relative_error(iteration.soft_counts, h.sum(axis=0)) < TOLERANCE
     assert iteration.log_likelihood == pytest.approx(reference.log_likelihood(x, weights, components), rel=TOLERANCE)
     got = iteration.sums[-3 * 36 :].reshape(3, 6, 6)
     for k, c in enumerate(components):
         spread = np.sqrt((weights[:, None] * (x - c.mean) ** 2).sum(axis=0))
-        bound = 1e-10 * c.weight * np.outer(spread, spread) + 1e-12 * np.abs(expected[k]).max()
+        bound = 1e-8 * c.weight * np.outer(spread, spread) + 1e-12 * np.abs(expected[k]).max()
         assert np.all(np.tril(np.abs(got[k] - expected[k])) <= bound)
 
 

@@ -16,10 +16,12 @@ from amofa._kernels._statistics import sums_size
 
 # Where factor analysers are maximised exactly, rows whose responsibility is below this share of the component's weight
 # are left out of its moments, never of counts and log-likelihood. What is left out of sum h e e' is less than this
-# share times weight times sum e e' over all rows: with groups as far as 30 standard deviations from each other, less
-# than r = 1e-7 of the component's covariance. The maximum that EM then climbs to costs about r^2 / (1 - rate) / 2 nats
-# a row more than the exact one, 5e-13 where EM is slow (rate .99).
-cdef double NEGLIGIBLE_IN_EM = 1e-10
+# share times weight times sum e e' over all rows. Rows near the bound are about 6 standard deviations away, m^2 = 40,
+# and what is farther has exponentially less: in all less than r = 1e-6 of the component's covariance. The maximum that
+# EM then climbs to costs about r^2 / (1 - rate) / 2 nats a row more than the exact one, 5e-11 where EM is slow (rate
+# .99), less than the finest tolerance of a fit. Even if r were 1e-5, as with all other rows 30 standard deviations away
+# and at the bound, it would be 5e-9.
+cdef double NEGLIGIBLE_IN_EM = 1e-8
 
 
 cdef class Iteration:

@@ -74,7 +74,8 @@ cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil:
     cdef Scratch view
     cdef Py_ssize_t n = block_rows(mixture.n_features), K = mixture.n_components
     view.stride = n
-    view.deviations = work
+    # Rows of all arrays begin with a cache line: vectors do not straddle two.
+    view.deviations = <double *> ((<size_t> work + 63) & ~(<size_t> 63))
     view.projected = view.deviations + n * mixture.n_features
     view.scaled = view.projected + n * mixture.offsets[K]
     view.log_joint = view.scaled + n * most_factors(K, mixture.offsets)
@@ -120,7 +121,7 @@ cdef Py_ssize_t orthogonal_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
 
 
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
-    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 4)
+    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 4) + 7
 
 
 cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil:

@@ -17,9 +17,8 @@ cdef extern from "simd.h" nogil:
     void amofa_weigh_columns(Py_ssize_t n, Py_ssize_t p, const int *rows, const double *root, const double *v,
                              double *scaled, Py_ssize_t ld)
     void amofa_weigh_deviations(Py_ssize_t n, Py_ssize_t d, const int *rows, const double *root, const double *x,
-                                Py_ssize_t ldx, const double *mean, double *dev, Py_ssize_t ld)
-    void amofa_moments(Py_ssize_t n, Py_ssize_t d, const double *a, const double *b, Py_ssize_t ld, double *first,
-                       double *second)
+                                Py_ssize_t ldx, const double *mean, double *dev, Py_ssize_t ld, double *first)
+    void amofa_squares(Py_ssize_t n, Py_ssize_t d, const double *b, Py_ssize_t ld, double *second)
     void amofa_small_scatter(Py_ssize_t n, Py_ssize_t d, const double *h, const double *x, Py_ssize_t ldx,
                              const double *mean, double *first, double *scatter)
     double amofa_entropy(Py_ssize_t n, const double *h, const double *log_density, const double *log_joint)
@@ -147,8 +146,8 @@ cdef void add_factor_moments(
         amofa_weighted_products(n, d, p, h, x, ldx, mixture.means + k * d, projected, stride, first, second, cross)
         return
     amofa_weigh_deviations(chosen.count, d, chosen.rows, scratch.roots, x, ldx, mixture.means + k * d,
-                           scratch.deviations, stride)
-    amofa_moments(chosen.count, d, scratch.roots, scratch.deviations, stride, first, second)
+                           scratch.deviations, stride, first)
+    amofa_squares(chosen.count, d, scratch.deviations, stride, second)
     amofa_weigh_columns(chosen.count, p, chosen.rows, scratch.roots, projected, scratch.scaled, stride)
     amofa_products(chosen.count, p, d, scratch.scaled, scratch.deviations, stride, cross, d)
 
@@ -171,8 +170,7 @@ cdef void add_scatter(
         return
     # Rows times the square root of their responsibility: one symmetric product gives the scatter.
     amofa_weigh_deviations(chosen.count, d, chosen.rows, scratch.roots, x, ldx, mean, scratch.deviations,
-                           scratch.stride)
-    amofa_products(chosen.count, 1, d, scratch.roots, scratch.deviations, scratch.stride, first, d)
+                           scratch.stride, first)
     if d <= MOST_OWN_PRODUCTS:
         amofa_self_products(chosen.count, d, scratch.deviations, scratch.stride, scatter, d)
     else:
