@@ -92,7 +92,7 @@ class DefaultSearch(Descent):
             # If the search is stopped early, there is a model.
             number = state.level
             self.set_level(len(self.levels.sizes) - 1)
-            self._accept("start", -1, self._fit(self._one_component(), choose_at=(0,)))
+            self._accept("start", -1, self._em(self._one_component(), self.problem, 1, choose_at=(0,), choose_at_end=False))
             self.set_level(number)
         self._accept("start", -1, self._fit(self._one_component(), choose_at=(0,)))
         self._go_to("look")

@@ -30,7 +30,8 @@ _MOST_TRIALS = 3
 # With more components than this, only the most promising one is tried.
 _MANY = 20
 # Splits that fall short by less than this, in nats per row of the component, are made to see what merges leave of them.
-_OVERSHOOT = 0.3
+# The second number bounds that in all, in nats, and the last the iterations before the merges.
+_OVERSHOOT, _MOST_OVERSHOOT, _OVERSHOOT_ITERATIONS = 0.3, 150.0, 20
 # Exchanges are looked for among this number of the cheapest pairs.
 _MOST_PAIRS = 8
 # A cost counts as lower if it is lower by this many nats, and by this share, which is more than rounding.
@@ -149,11 +150,11 @@ class Descent(Search):
     def overshoot(self) -> None:
         """Split many components though that does not pay by the bounds, and merge all pairs that then pay."""
         splits, counts = self.state.splits, self._moments().counts
-        chosen = [i for i in self._splittable() if splits[i].gain >= -_OVERSHOOT * counts[i]]
+        chosen = [i for i in self._splittable() if -splits[i].gain <= min(_OVERSHOOT * counts[i], _MOST_OVERSHOOT)]
         self._go_to("exchange")
         if self.is_forced or not chosen:
             return
-        fit = self._merged_down(self._fit(self._divided(chosen, splits)))
+        fit = self._merged_down(self._em(self._divided(chosen, splits), self.problem, _OVERSHOOT_ITERATIONS))
         accepted = bool(fit.cost < self.bar())
         if accepted:
             self.state.current = fit

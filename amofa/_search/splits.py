@@ -37,6 +37,9 @@ _LEAST_PART = 0.5
 # Distances with a smaller relative difference are the same: with fewer rows than columns, all are.
 _SAME_DISTANCE = 1e-9
 
+# Shared noise of parts takes this number of rounds to follow their factors, and falls to this share at most in each.
+_SHARED_ROUNDS, _LEAST_SHARED = 4, 0.1
+
 # The number of its part for each row, from 0.
 Labels = NDArray[np.intp]
 
@@ -193,13 +196,22 @@ def layers(
     Layers that are close together, compared to their extent, overlap for components without factors.
     """
     problem.check()
-    components = []
-    for k, component in enumerate(plain.components()):
+    counts, spreads = [], []
+    for k in range(plain.n_components):
         part = labels == k
         w = np.where(part, weights, 0.0)
-        count = float(w.sum())
-        deviations = (x - component.mean[:, None]) * np.sqrt(w / count)
-        spread = Panel(deviations[:, part].T) if solver is None else Covariance(deviations @ deviations.T, solver)
-        best = problem.choice.best(count, spread, component.uniquenesses, 0)
-        components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
-    return Parameters.from_components(components)
+        counts.append(float(w.sum()))
+        deviations = (x - plain.means[k][:, None]) * np.sqrt(w / counts[k])
+        spreads.append(Panel(deviations[:, part].T) if solver is None else Covariance(deviations @ deviations.T, solver))
+    noise: list[FloatArray] = list(plain.uniquenesses)
+    for _ in range(_SHARED_ROUNDS if problem.noise.is_shared else 1):
+        found = [problem.choice.best(n, s, psi, 0) for n, s, psi in zip(counts, spreads, noise, strict=True)]
+        if problem.noise.is_shared:
+            # What factors leave of the variances becomes the noise of all.
+            left = [s.variances - (a.loadings**2).sum(axis=0) for s, a in zip(spreads, found, strict=True)]
+            least = np.maximum(problem.prior.floor, _LEAST_SHARED * noise[0])
+            noise = [np.maximum(np.average(left, axis=0, weights=counts), least)] * len(counts)
+        else:
+            noise = [a.uniquenesses for a in found]
+    components = zip(plain.components(), found, noise, strict=True)
+    return Parameters.from_components([c._replace(loadings=a.loadings, uniquenesses=psi) for c, a, psi in components])
