@@ -79,11 +79,12 @@ def _body(values: FloatArray, below: FloatArray, above: FloatArray) -> tuple[flo
 
 def _steps(values: FloatArray) -> tuple[float, float, float]:
     """Return the last three scales of distinct values."""
-    distances = np.diff(values)
-    step = float(np.median(distances))
-    equal = np.abs(distances - step) <= _SAME_STEP * step
-    grid = step if 2 * np.count_nonzero(equal) >= len(equal) else 0.0
-    return step, grid, float(distances[distances > _SAME_VALUE * step].min())
+    distances = np.sort(values[1:] - values[:-1])
+    n = len(distances)
+    step = float(distances[(n - 1) // 2] / 2 + distances[n // 2] / 2)
+    shares = np.array([_SAME_VALUE, 1 - _SAME_STEP, 1 + _SAME_STEP])
+    least, first, last = np.searchsorted(distances, shares * step).tolist()
+    return step, step if 2 * (last - first) >= n else 0.0, float(distances[least])
 
 
 def _narrowest(values: FloatArray, below: FloatArray) -> float:
