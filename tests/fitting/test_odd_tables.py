@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fits import check_model, collinear, two_groups, warned
+from fits import MOVES, check_model, collinear, two_groups, warned
 
 import amofa
-from amofa._search import default as thorough
+from amofa._search import descent, ways
 
 # ---- tables made to mislead ------------------------------------------------------------------------------------------
 
@@ -91,10 +91,11 @@ MODES = {
     "paper, huge tol": {"search": "paper", "tol": 1e300},
     "paper, four without factors": {"search": "paper", "n_components": 4, "n_factors": 0},
 }
-# What a round of the thorough search looks at, at most: all splits that pay at once, some alone, and some merges.
-LOOKED_AT = 1 + 2 * thorough._MOST_TRIALS
-# What each of its two searches ("auto") looks at beside rounds: its start or "share", and "refine".
-AROUND = 4
+# What a descent looks at between two moves that are kept, at most: splits, quick and thorough ones, and merges after
+# each of them and at its beginning, all that pay at once and some alone; many splits at once, and some exchanges.
+LOOKED_AT = 5 * (1 + descent._MOST_TRIALS) + 1 + descent._MOST_TRIALS
+# Descents of the two kinds of noise of "auto".
+DESCENTS = 2 * (1 + ways._MOST_WAYS)
 
 
 def fit(x, **options):
@@ -104,13 +105,17 @@ def fit(x, **options):
 
 
 def check_steps_of_the_thorough_search(history):
-    """Moves that are kept lower the cost by what counts as lower, and rounds look at no more than so many models."""
+    """Moves that are kept lower the cost by what counts as lower, and descents look at no more than so many models."""
     kept = [step for step in history if step.accepted]
     for before, after in pairwise(kept):
-        if after.action in ("split", "merge"):
-            assert after.cost <= before.cost - thorough._LEAST_GAIN
-    moves = sum(step.action in ("split", "merge") for step in kept)
-    assert len(history) <= LOOKED_AT * (moves + 2) + AROUND
+        if after.action in MOVES:
+            assert after.cost <= before.cost - descent._LEAST_GAIN
+    moves = sum(step.action in MOVES for step in kept)
+    looked_at = sum(step.action in MOVES for step in history)
+    assert looked_at <= LOOKED_AT * (moves + DESCENTS)
+    assert len({step.component for step in history if step.action == "share"}) <= 1
+    # A start is fitted again if components become empty.
+    assert sum(step.action == "start" for step in history) <= 3 * DESCENTS
 
 
 def check_steps_of_the_papers_search(history, n, d):
@@ -150,12 +155,13 @@ def test_as_many_components_as_rows(rng, table, search):
     x = rows[rng.permutation(len(rows))[:9]]
     model = fit(x, search=search, n_components=len(x), n_factors=1)
     assert model.n_components <= len(x)
-    kept = [step for step in model.history if step.accepted and step.action in ("start", "split", "factor")]
+    kept = [step for step in model.history if step.accepted]
     for before, after in pairwise(kept):
-        more = len(after.n_factors) > len(before.n_factors)
-        assert more or (search == "paper" and after.cost < before.cost)
+        if after.action in ("split", "factor"):
+            more = after.n_components > before.n_components
+            assert more or (search == "paper" and after.cost < before.cost)
     # All that pay, each alone, and each from all its starts.
-    assert len(model.history) <= 2 * (6 * len(x) ** 2 + AROUND)
+    assert len(model.history) <= DESCENTS * (6 * len(x) ** 2 + 4)
 
 
 def test_a_start_of_many_components_is_brought_down(rng):

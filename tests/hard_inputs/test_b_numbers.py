@@ -2,11 +2,10 @@
 
 import inspect
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from fits import NOISES, blobs, fitted, same_groups
+from fits import NOISES, blobs, check_costs_fall, fitted, same_groups
 
 import amofa
 
@@ -56,7 +55,11 @@ def uniform_strips(draw, angle):
 @DRAWS
 def test_20_strips_that_are_no_gaussians_and_lie_aslant(draw):
     X, labels = uniform_strips(draw, 0.7)
-    assert same_groups(labels, fitted(X).predict(X))
+    model = fitted(X)
+    found = model.predict(X)
+    # Each component in one strip; a strip may be in pieces where these cost less.
+    assert all(len(set(labels[found == k])) == 1 for k in set(found))
+    assert same_groups(labels, found) or model.cost < fitted(X, init=labels).cost - 1
 
 
 @DRAWS
@@ -168,8 +171,8 @@ def test_29_lower_is_better_for_every_criterion(rng):
     assert right.message_length < wrong.message_length
     assert right.score(X) > wrong.score(X)  # a log-likelihood: higher is better
     model = fitted(X)
-    kept = [step for step in model.history if step.accepted]
-    assert all(b.cost <= a.cost + 1e-3 for a, b in pairwise(kept))
+    check_costs_fall(model.history)
+    assert model.cost <= min(step.cost for step in model.history if step.accepted) + 1e-3
 
 
 # ---- 30 --------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from fits import blobs, check_model, fitted, fitted_with, same_groups
+from fits import blobs, check_model, fitted, fitted_with, same_groups, warned
 from reference import exact_log_joint, log_density
 
 import amofa
@@ -27,7 +27,8 @@ def model_of(components):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_57_two_points_far_apart_in_single_precision(dtype, repeats):
     X = np.repeat(np.array([[9999.0], [0.0]], dtype), repeats, axis=0)
-    model = fitted_with(2, X)
+    # EM of one row for each component may go on for ever.
+    model = fitted_with(2, X) if repeats > 1 else warned(amofa.fit, X, n_components=2)[0]
     if repeats == 20:
         np.testing.assert_allclose(np.sort(model.means[:, 0]), [0, 9999], atol=50)
     assert (model.uniquenesses > 0).all()

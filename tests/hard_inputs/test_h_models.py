@@ -218,7 +218,7 @@ def test_87_the_integer_of_blas_is_that_of_scipy(rng):
 
 
 def test_88_the_whole_history(rng, search):
-    X, _ = blobs(rng, [100] * 3, [(0, 0), (9, 0), (0, 9)])
+    X, _ = blobs(rng, [100] * 3, [(0, 0), (5, 0), (0, 3)])
     model = fitted(X, search=search)
     assert len(model.history) > 3
     for step in model.history:

@@ -1,9 +1,11 @@
 """Fits that give exactly the expected warnings, rows to fit, and checks of models."""
 
+import math
 import re
 import tracemalloc
 import warnings
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from amofa._noise import Noise
 
 SEARCHES = ("thorough", "paper")
 NOISES = tuple(Noise)
+# Actions of the default search that are kept if they lower the cost.
+MOVES = ("split", "merge", "overshoot", "exchange")
 
 # ---- fits ------------------------------------------------------------------------------------------------------------
 
@@ -77,6 +81,22 @@ def check_model(model, X, sample_weight=None):
     assert all(np.isfinite([step.cost, step.log_likelihood]).all() for step in model.history)
 
 
+def check_costs_fall(history, slack=1e-3):
+    """Moves of the default search that are kept pay, and neither "share" nor the first "refine" loses what was found.
+
+    Mixtures to start from may cost anything. More EM of a model, or sharing its noise, may cost the slack, in nats.
+    """
+    kept = [step for step in history if step.accepted]
+    best, is_refined = math.inf, False
+    for before, after in pairwise(kept):
+        best = min(best, before.cost)
+        if after.action in MOVES:
+            assert after.cost < before.cost
+        elif after.action != "start" and not is_refined:
+            assert after.cost <= best + slack
+            is_refined = after.action == "refine"
+
+
 def check_equal(a, b):
     """Two models to the last bit."""
     assert a.n_factors.tolist() == b.n_factors.tolist()
@@ -97,11 +117,6 @@ def same_groups(labels, found):
     """Return whether two labellings are the same partition (adjusted Rand index 1)."""
     pairs = set(zip(np.asarray(labels).tolist(), np.asarray(found).tolist(), strict=True))
     return len(pairs) == len(set(np.asarray(labels).tolist())) == len(set(np.asarray(found).tolist()))
-
-
-def final_cost(model):
-    """Return the cost of the final model, in nats."""
-    return [step.cost for step in model.history if step.accepted][-1]
 
 
 def positive_definite(model):

@@ -11,7 +11,7 @@ import pytest
 
 import amofa
 from amofa._data import npz
-from amofa._search import default, paper
+from amofa._search import default, descent, levels, paper
 from amofa._search.state import LocalSplit, State, from_text, to_text
 
 PARTS = ("weights", "means", "uniquenesses", "n_factors", "at_floor")
@@ -28,13 +28,14 @@ def assert_same(a, b):
 def cases():
     """Tables and options that take a search through all of its phases."""
     rng = np.random.default_rng(0)
-    few = datasets.example_2(rng)[0][::5]
+    few = datasets.example_2(rng)[0][::10]
     wide = rng.standard_normal((24, 40))
     wide[:12, :6] += 3
     factors = np.concatenate([rng.standard_normal((80, 2)) @ rng.standard_normal((2, 6)) + m for m in (0, 4)])
     factors += 0.3 * rng.standard_normal(factors.shape)
     yield "thorough", few, {}
-    yield "few rows share noise", few[::8], {}
+    yield "levels", few, {}
+    yield "few rows share noise", few[::4], {}
     yield "wide", wide, {}
     yield "forced", few, {"n_components": 5}
     yield "factors of each", factors, {"n_factors": [3, 1]}
@@ -54,7 +55,10 @@ CASES = {name: (x, options) for name, x, options in cases()}
 
 
 @pytest.fixture(params=CASES)
-def case(request):
+def case(request, monkeypatch):
+    if request.param == "levels":
+        for name, value in (("_LEAST_ROWS", 20), ("_LEAST_ROWS_PER_COLUMN", 1), ("_GROWTH", 3)):
+            monkeypatch.setattr(levels, name, value)
     return CASES[request.param]
 
 
@@ -71,21 +75,42 @@ def path(tmp_path):
 # ---- resuming --------------------------------------------------------------------------------------------------------
 
 
+class Killed(BaseException):
+    """The end of a process."""
+
+
 def test_resumed_after_any_step_it_ends_the_same(case, path, monkeypatch):
     x, options = case
     plain = amofa.fit(x, **options)
-    written = []
+    written, contents = [], []
     write = npz.write_arrays
 
     def kept(path, arrays):
         write(path, arrays)
         written.append(Path(path).read_bytes())
+        # The history that goes with the best model is that of the time when it was made.
+        contents.append({name: np.array(a).tobytes() for name, a in arrays.items() if not name.startswith("step_")})
 
     with monkeypatch.context() as patch:
         patch.setattr("amofa._search.checkpoint.write_arrays", kept)
         assert_same(amofa.fit(x, checkpoint=path, **options), plain)
-    assert len(written) > 2
-    for content in written:
+    first = list(written)
+    assert len(first) > 2
+
+    def killed(path, arrays):
+        kept(path, arrays)
+        raise Killed
+
+    # Each step leads from one file to the next, whatever went before it in the same process.
+    with monkeypatch.context() as patch:
+        patch.setattr("amofa._search.checkpoint.write_arrays", killed)
+        expected = contents[1:]
+        for before, after in zip(first[:-1], expected, strict=True):
+            path.write_bytes(before)
+            with pytest.raises(Killed):
+                amofa.fit(x, checkpoint=path, **options)
+            assert contents[-1] == after
+    for content in (first[0], first[len(first) // 2], first[-2], first[-1]):
         path.write_bytes(content)
         assert_same(amofa.fit(x, checkpoint=path, **options), plain)
         assert_same(amofa.load(path), plain)
@@ -115,7 +140,7 @@ def test_interrupts_and_stops_lose_no_more_than_a_step(x, path, search):
         assert len(caught.value.model.history) == 1
         np.testing.assert_array_equal(amofa.load(path).means, caught.value.model.means)
         assert not amofa.load(path).converged
-    for n_components in (2, 3):
+    for n_components in (2, plain.n_components):
         stopped = amofa.fit(
             x,
             search=search,
@@ -204,8 +229,8 @@ def test_a_disk_that_is_full_at_once_is_an_error(x, path, full_disk):
         ({"search": "paper"}, "search, criterion, noise, prior_rows differ"),
         ({"noise_floor": 1e-3}, "noise_floor differs"),
         ({"prior_scale": [1.0, 2.0]}, "prior_scale differs"),
-        ({"sample_weight": np.full(200, 2.0)}, "sample_weight differs"),
-        ({"init": np.arange(200) % 2}, "init differs"),
+        ({"sample_weight": np.full(100, 2.0)}, "sample_weight differs"),
+        ({"init": np.arange(100) % 2}, "init differs"),
         (
             {"init": amofa.MixtureOfFactorAnalyzers([1.0], np.zeros((1, 2)), [np.zeros((2, 0))], np.ones((1, 2)))},
             "init",
@@ -286,7 +311,7 @@ def test_a_checkpoint_without_a_model(x, path):
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(default, "profile_em", interrupt)
+        patch.setattr(descent, "profile_em", interrupt)
         with pytest.raises(KeyboardInterrupt):
             amofa.fit(x, checkpoint=path)
     with pytest.raises(ValueError, match="a checkpoint whose fit had no model yet"):

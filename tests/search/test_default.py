@@ -1,12 +1,11 @@
 """The default search: what it finds in rows whose origin is known, what it keeps, and what it says about itself."""
 
 import math
-from itertools import pairwise
 
 import datasets
 import numpy as np
 import pytest
-from fits import NOISES
+from fits import MOVES, NOISES, check_costs_fall
 
 import amofa
 from amofa.criterion import CRITERIA, Evidence
@@ -184,14 +183,13 @@ def test_accepted_costs_fall(rng, data):
         "noise": lambda: rng.standard_t(3, (300, 4)),
     }[data]()
     model = amofa.fit(x)
-    steps = accepted(model)
-    # Moves must pay; more EM of the same model may raise its price by a thousandth of a nat, and sharing may cost that.
-    allowed = {"refine": 1e-3, "share": 1e-3}
-    assert all(after.cost < before.cost + allowed.get(after.action, 0.0) for before, after in pairwise(steps))
+    check_costs_fall(model.history)
     assert model.history[0].action == "start"
-    assert {step.action for step in model.history} <= {"start", "split", "merge", "refine", "share"}
-    assert sorted(steps[-1].n_factors) == sorted(model.n_factors.tolist())
-    assert steps[-1].log_likelihood == pytest.approx(model.log_likelihood, rel=1e-9)
+    assert {step.action for step in model.history} <= {"start", "refine", "share", *MOVES}
+    best = min(accepted(model), key=lambda step: step.cost)
+    assert model.cost == pytest.approx(best.cost, abs=1e-3)
+    assert sorted(best.n_factors) == sorted(model.n_factors.tolist())
+    assert best.log_likelihood == pytest.approx(model.log_likelihood, abs=1e-2)
 
 
 def cost_of(model, x, criterion, noise, prior_rows):
@@ -225,7 +223,7 @@ def test_the_last_cost_is_that_of_the_model(rng, criterion, prior_rows):
         x, search="thorough", criterion=criterion, noise="component", prior_rows=prior_rows, max_components=4
     )
     expected = cost_of(model, x, criterion, "component", prior_rows)
-    assert accepted(model)[-1].cost == pytest.approx(expected, rel=1e-9)
+    assert model.cost == pytest.approx(expected, rel=1e-9)
     assert model.criterion == criterion
     assert model.n_components == 3 or criterion in ("aic", "mml")
     assert agreement(model, x, labels) > 0.9 or criterion == "aic"
@@ -235,7 +233,7 @@ def test_the_last_cost_is_that_of_the_model(rng, criterion, prior_rows):
 def test_the_last_cost_with_tied_noise(rng, noise):
     x, _ = blobs(rng)
     model = amofa.fit(x, noise=noise)
-    assert accepted(model)[-1].cost == pytest.approx(cost_of(model, x, "evidence", noise, 4), rel=1e-9)
+    assert model.cost == pytest.approx(cost_of(model, x, "evidence", noise, 4), rel=1e-9)
 
 
 def test_no_prior(rng):

@@ -105,7 +105,7 @@ def test_an_interrupt_before_the_first_model_is_what_it_is(x, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amofa._search.default.profile_em", interrupted)
+    monkeypatch.setattr("amofa._search.descent.profile_em", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         amofa.fit(x, on_interrupt="return")
     assert not isinstance(caught.value, amofa.FitInterrupted)
