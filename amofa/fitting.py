@@ -232,16 +232,25 @@ def fit_checked(
         if options.checkpoint is not None:
             checkpoint = Checkpoint(str(options.checkpoint), settings_of(table, weights, options, init))
             state = checkpoint.open()
-        distinct = merge_repeats(table, weights)
-        rows = Standardized.of(*distinct, by_body=not options.is_paper)
-        if options.may_leave_out_columns:
-            rows = rows.without_redundant_columns(*distinct)
+        rows = rows_of_search(table, weights, options)
         if warns:
-            if weights is not None:
-                warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, int((weights > 0).sum()))
-            warn_of_constant_columns(rows.coordinates.constant)
-            warn_of_redundant_columns(rows.coordinates.redundant, table.shape[1])
+            warn_of_rows(rows, weights)
         return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)
+
+
+def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: FitOptions) -> Standardized:
+    """Return the distinct rows of a table in the coordinates of a search."""
+    distinct = merge_repeats(table, weights)
+    rows = Standardized.of(*distinct, by_body=not options.is_paper)
+    return rows.without_redundant_columns(*distinct) if options.may_leave_out_columns else rows
+
+
+def warn_of_rows(rows: Standardized, weights: FloatArray | None) -> None:
+    """Warn of weights of the caller's rows that sum to little, and of columns that change no decision."""
+    if weights is not None:
+        warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, int(np.count_nonzero(weights)))
+    warn_of_constant_columns(rows.coordinates.constant)
+    warn_of_redundant_columns(rows.coordinates.redundant, rows.whole.n_features)
 
 
 def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None, warns: bool) -> MixtureOfFactorAnalyzers:

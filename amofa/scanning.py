@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.checks import check_choice, check_rows, check_whole_number, counted_rows
+from amofa._data.checks import check_choice, check_rows, check_whole_number
 from amofa._data.dataframes import column_names
-from amofa._data.row_chunks import Samples
-from amofa._data.standardize import Coordinates
 from amofa._model.scan_table import Scan, ScanRow
 from amofa._noise import Noise
 from amofa._search.constraints import REFINEMENT
@@ -23,10 +21,10 @@ from amofa._search.monitor import FitInterrupted
 from amofa._search.options import AUTO, NOISES, FitOptions
 from amofa._search.progress import progress_of_fits
 from amofa._typing import FloatArray
-from amofa.fitting import REMEDY, fit_checked
+from amofa.fitting import REMEDY, fit_checked, rows_of_search, warn_of_rows
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.threads import use_threads
-from amofa.warnings import warn_caller, warn_of_constant_columns, warn_of_no_convergence
+from amofa.threads import single_blas_thread, use_threads
+from amofa.warnings import warn_caller, warn_of_no_convergence
 
 __all__ = ["SCAN_OPTIONS", "Scan", "ScanInterrupted", "ScanRow", "scan"]
 
@@ -147,7 +145,8 @@ def scan(
     for kind in kinds:
         replace(of_fits, noise=kind).checked(table.shape[1])
     scanner = _Scanner(table, weights, names, of_fits, numbers, kinds)
-    warn_of_constant_columns(Coordinates.of(Samples(table, weights=weights, rows=counted_rows(weights))).constant)
+    with single_blas_thread():
+        warn_of_rows(rows_of_search(table, weights, checked), weights)
     try:
         with progress_of_fits(checked.progress) as apply:
             for _ in apply(scanner.fit, scanner.tasks()):

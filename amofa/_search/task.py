@@ -184,12 +184,19 @@ class Task:
             parameters,
             self.floor,
             criterion=self.options.criterion,
-            n_parameters=n_parameters(parameters.n_features, found.parameters.n_factors, self._noise_of(parameters)),
+            n_parameters=self._n_parameters(found.parameters),
             cost=found.cost,
             converged=found.converged,
             history=history,
         )
         return MixtureOfFactorAnalyzers._from_fit(parameters, report, self.names)
+
+    def _n_parameters(self, found: Parameters) -> int:
+        """Return the number of free parameters; columns that follow from others have their coefficients."""
+        coordinates = self.rows.coordinates
+        n_features = len(coordinates.scale) - len(coordinates.redundant)
+        coefficients = sum(len(others) + 1 for _, others in coordinates.redundant)
+        return n_parameters(n_features, found.n_factors, self._noise_of(found)) + coefficients
 
     def _noise_of(self, parameters: Parameters) -> Noise:
         """Return how the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""

@@ -39,6 +39,19 @@ def test_the_model_is_that_without_them(X, noise, name):
     assert (found.n_factors >= plain.n_factors).all()
 
 
+def test_criteria_and_scans_do_not_see_them(X):
+    """The coefficients of a relation are parameters, once, whatever the number of components."""
+    Z = TABLES["sum"](X)
+    plain = amofa.scan(X, n_components=[1, 2, 3], noise="component")
+    found, (message,) = warned(amofa.scan, Z, n_components=[1, 2, 3], noise="component")
+    assert message.startswith("1 of 5 columns of X follow from others")
+    for with_sum, without in zip(found, plain, strict=True):
+        assert with_sum.cost == pytest.approx(without.cost, abs=1e-2)
+        assert with_sum.model.n_parameters == without.model.n_parameters + 3
+    bic = [row.bic - other.bic for row, other in zip(found, plain, strict=True)]
+    np.testing.assert_allclose(bic, bic[0], atol=0.1)
+
+
 def test_what_is_named(X):
     _, (message,) = warned(amofa.fit, np.column_stack([X, *(X[:, :1] * k for k in range(2, 14))]), n_components=1)
     names = "; ".join(f"{j} from 0" for j in range(4, 14))
