@@ -13,6 +13,9 @@ from amofa._em.profile_likelihood import Problem
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
+# Each component is paired with this number of others: two sides of a group share most rows with what lies between.
+_PARTNERS = 3
+
 
 @dataclass(frozen=True)
 class MergedPair:
@@ -31,7 +34,7 @@ class MergedPair:
 def merge_candidates(
     samples: Samples, parameters: Parameters, moments: RowMoments, problem: Problem
 ) -> list[MergedPair]:
-    """Pair each component with the one that it shares most rows with; return pairs by increasing excess.
+    """Pair each component with those that it shares most rows with; return pairs by increasing excess.
 
     The moments are those of all rows under these parameters.
     """
@@ -40,7 +43,8 @@ def merge_candidates(
     scaled = np.ldexp(responsibilities, -int(np.frexp(responsibilities.max())[1]))
     overlap = scaled @ scaled.T
     np.fill_diagonal(overlap, -1.0)
-    pairs = sorted({(min(a, int(b)), max(a, int(b))) for a, b in enumerate(np.argmax(overlap, axis=1))})
+    partners = np.argsort(-overlap, axis=1, kind="stable")[:, : min(_PARTNERS, len(overlap) - 1)]
+    pairs = sorted({(min(a, b), max(a, b)) for a, others in enumerate(partners.tolist()) for b in others})
     found = [
         _merged(a, b, responsibilities[[a, b]], parameters, moments, problem)
         for a, b in pairs
