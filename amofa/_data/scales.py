@@ -10,8 +10,11 @@ from amofa._data.row_chunks import Samples
 from amofa._typing import FloatArray
 
 # The body of a column reaches this many interquartile ranges beyond its quartiles. Of normal, uniform and exponential
-# columns, and of one of two values of similar weight, that leaves out nothing.
-_REACH = 10.0
+# columns, and of grey values that are mostly 0, that leaves out nothing. A nearer row changes the unit by a small factor only.
+_REACH = 30.0
+# If the quartiles are equal, the first pair of quantiles that differ may leave out most of the other values, which are a
+# body of their own: the pair that counts leaves out this share of what that pair does.
+_BEYOND_TIES = 1 / 4
 # The narrowest part of a column is the shortest window with the first of these shares of the weight, or a larger one if
 # that has fewer rows than the number below, or one value only; with each the width of this window if the column is
 # normal, in standard deviations. A part of few rows is narrow by chance.
@@ -67,14 +70,20 @@ def _distribution(column: FloatArray, weights: FloatArray | None) -> tuple[Float
 
 def _body(values: FloatArray, below: FloatArray, above: FloatArray) -> tuple[float, float]:
     """Return the bounds of the body: from the quartiles or, if these are equal, a wider pair of quantiles."""
-    level = 0.25
-    while True:
+
+    def pair(level: float) -> tuple[float, float]:
         wanted = level * below[-1] * (1 - _ROUNDING)
-        low, high = values[np.searchsorted(below, wanted)], values[-1 - np.searchsorted(above, wanted)]
-        if low < high:
-            reach = _REACH * (high - low)
-            return low - reach, high + reach
+        return values[np.searchsorted(below, wanted)], values[-1 - np.searchsorted(above, wanted)]
+
+    level = 0.25
+    low, high = pair(level)
+    while low == high:
         level /= 2
+        low, high = pair(level)
+    if level < 0.25:
+        low, high = pair(level * _BEYOND_TIES)
+    reach = _REACH * (high - low)
+    return low - reach, high + reach
 
 
 def _steps(values: FloatArray) -> tuple[float, float, float]:
