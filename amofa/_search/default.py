@@ -152,7 +152,7 @@ class DefaultSearch(Descent):
         bar = best.cost + _WORTH_A_WAY * self.level.total_weight + _ANYWAY
         least = 2 if given is None else given
         numbers = range(max(least, best.n_components // _FEWER), self.most() + (0 if given is None else _MORE) + 1)
-        return ways_in(self.level.samples, self.problem, self.solvers, numbers, bar)
+        return ways_in(self.level.sample, self.problem, self.solvers, numbers, bar)
 
     def _end_family(self) -> None:
         state = self.state

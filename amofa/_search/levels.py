@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
-from amofa._em.factor_analysis import principal_axes
-from amofa._em.profile_likelihood import Problem
+from amofa._em.profile_likelihood import Problem, moments_of_rows
+from amofa._kernels._factor_analysis import Solver
 from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
@@ -20,6 +20,8 @@ from amofa._typing import FloatArray
 # as many rows as the one before, and the last, with all rows, at least the other number.
 _LEAST_ROWS, _LEAST_ROWS_PER_COLUMN = 2048, 32
 _GROWTH, _LAST_GROWTH = 8, 3
+# Rows of tables with no more than these stay in the order of the table: of so few, no step takes only some.
+_MOST_UNORDERED = 1000
 # Coordinates are compared to this share of their standard deviation, so that rounding does not decide their order.
 _SAME = 1e-9
 
@@ -64,8 +66,7 @@ class Levels:
         is_whole = size == self.samples.n_rows
         if is_whole:
             samples = self.samples
-            # Rows of a small table are taken as they are.
-            sample = self.held if size <= _LEAST_ROWS else self._spread_out(self.held.n_rows)
+            sample = self.held if size <= _MOST_UNORDERED else self._spread_out(self.held.n_rows)
         else:
             samples = sample = self._spread_out(size)
         problems = {noise: self.problem_of(noise, samples.total_weight) for noise in self.noises}
@@ -89,8 +90,9 @@ class Levels:
         """
         d = self.held.n_features
         one = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
-        moments = self.held.moments(one)
-        values, axes = principal_axes(moments.covariances[0])
+        problem = self.problem_of(self.noises[0], self.held.total_weight)
+        solver = Solver(d) if self.held.n_rows >= d else None
+        values, axes = moments_of_rows(self.held, one, problem, solver).spreads[0].axes()
         axes = axes[:3] / np.sqrt(np.maximum(values[:3, None], np.finfo(float).tiny))
         coordinates: FloatArray = np.concatenate([axes @ x for x, _ in self.held.chunks()], axis=1)
         coordinates -= coordinates.mean(axis=1)[:, None]
