@@ -10,10 +10,10 @@ from amofa._data.row_chunks import Samples
 from amofa._typing import FloatArray
 
 # The body of a column reaches this many interquartile ranges beyond its quartiles. Of normal, uniform and exponential
-# columns, and of grey values that are mostly 0, that leaves out nothing. A nearer row changes the unit by a small factor only.
+# columns, and of grey values that are mostly 0, that leaves out nothing. A nearer row changes the unit by little.
 _REACH = 30.0
-# If the quartiles are equal, the first pair of quantiles that differ may leave out most of the other values, which are a
-# body of their own: the pair that counts leaves out this share of what that pair does.
+# If the quartiles are equal, the first pair of quantiles that differ may leave out most of the other values, which are
+# a body of their own: the pair that counts leaves out this share of what that pair does.
 _BEYOND_TIES = 1 / 4
 # The narrowest part of a column is the shortest window with the first of these shares of the weight, or a larger one if
 # that has fewer rows than the number below, or one value only; with each the width of this window if the column is
