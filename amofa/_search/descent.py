@@ -15,7 +15,7 @@ from amofa._search.base import Search
 from amofa._search.constraints import Constraints
 from amofa._search.levels import Level, Levels
 from amofa._search.local_splits import LocalSplitter
-from amofa._search.merges import MergedPair, merge_candidates
+from amofa._search.merges import MergedPair, disjoint, merge_candidates, merged_down, with_merged
 from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import without_idle
 from amofa._search.splits import MOST_PARTS
@@ -89,7 +89,8 @@ class Descent(Search):
             self._go_to("tidy")
             return
         pair = self._merge_candidates()[0]
-        state.pending, state.action, state.component, state.phase = _merged(self.current, [pair]), "merge", pair.first, "settle"
+        state.pending, state.action, state.component = with_merged(self.current.parameters, [pair]), "merge", pair.first
+        state.phase = "settle"
 
     def tidy(self) -> None:
         """Merge the components as far as that pays, which is much cheaper than splits in between."""
@@ -154,7 +155,8 @@ class Descent(Search):
         self._go_to("exchange")
         if self.is_forced or not chosen:
             return
-        fit = self._merged_down(self._em(self._divided(chosen, splits), self.problem, _OVERSHOOT_ITERATIONS))
+        fit = self._em(self._divided(chosen, splits), self.problem, _OVERSHOOT_ITERATIONS)
+        fit = merged_down(self.level.sample, fit, self.problem, self._fit)
         accepted = bool(fit.cost < self.bar())
         if accepted:
             self.state.current = fit
@@ -285,7 +287,7 @@ class Descent(Search):
         if state.trial == len(trials):
             return None
         pairs = trials[state.trial]
-        fit = self._fit(_merged(self.current, pairs), bar=self.bar())
+        fit = self._fit(with_merged(self.current.parameters, pairs), bar=self.bar())
         accepted = bool(fit.cost < self.bar())
         if accepted:
             state.current = fit
@@ -295,7 +297,7 @@ class Descent(Search):
 
     def _merge_trials(self) -> list[list[MergedPair]]:
         pairs, counts = self._merge_candidates(), self._moments().counts
-        paying = _disjoint([pair for pair in pairs if pair.excess < 0])
+        paying = disjoint([pair for pair in pairs if pair.excess < 0])
         single = [[pair] for pair in pairs[: self._most_trials()] if pair.excess < _HOPELESS * pair.rows(counts)]
         return [paying, *single] if len(paying) > 1 else single
 
@@ -305,17 +307,6 @@ class Descent(Search):
             pairs = merge_candidates(self.level.sample, self.current.parameters, moments, self.problem)
             self.pairs = self.current, pairs
         return self.pairs[1]
-
-    def _merged_down(self, fit: Outcome) -> Outcome:
-        """Merge all pairs that pay by their bounds, until none does."""
-        while fit.n_components > 1:
-            assert fit.moments is not None
-            found = merge_candidates(self.level.sample, fit.parameters, fit.moments, self.problem)
-            pairs = _disjoint([pair for pair in found if pair.excess < 0])
-            if not pairs:
-                break
-            fit = self._fit(_merged(fit, pairs))
-        return fit
 
     # -- exchanges --
 
@@ -382,24 +373,6 @@ class Descent(Search):
             bar=bar,
             tell=self.monitor.tell if self.level.is_whole else None,
         )
-
-
-def _disjoint(pairs: Sequence[MergedPair]) -> list[MergedPair]:
-    """Return pairs, the first ones first, of which no two have a component in common."""
-    kept: list[MergedPair] = []
-    taken: set[int] = set()
-    for pair in pairs:
-        if not taken & {pair.first, pair.second}:
-            kept.append(pair)
-            taken |= {pair.first, pair.second}
-    return kept
-
-
-def _merged(outcome: Outcome, pairs: Sequence[MergedPair]) -> Parameters:
-    """Return a mixture with disjoint pairs of components merged."""
-    gone = {k for pair in pairs for k in (pair.first, pair.second)}
-    kept = [c for k, c in enumerate(outcome.parameters.components()) if k not in gone]
-    return Parameters.from_components([*kept, *(pair.merged for pair in pairs)])
 
 
 def least_gain(outcome: Outcome) -> float:

@@ -13,6 +13,7 @@ from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, log_determinant, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
+from amofa._search.merges import merged_down
 from amofa._search.splits import MOST_PARTS, Labels, Survey, layers, parts
 from amofa._search.state import LocalSplit
 from amofa._typing import FloatArray
@@ -114,8 +115,14 @@ class LocalSplitter:
         best = self._race(*few, self._starts(survey, x, weights))
         if best is None:
             return none
-        race = _THOROUGH if self.thorough else _QUICK
-        fit = profile_em(local, best.parameters, self.problem, self.solvers.get(), race.last, choose_at=(0,))
+        race, solver = _THOROUGH if self.thorough else _QUICK, self.solvers.get()
+
+        def em(start: Parameters) -> Outcome:
+            return profile_em(local, start, self.problem, solver, race.last, choose_at=(0,))
+
+        fit = em(best.parameters)
+        if fit.n_components > 2:
+            fit = merged_down(local, fit, self.problem, em)
         if fit.n_components < 2:
             return none
         # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.

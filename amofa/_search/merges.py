@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Spread
-from amofa._em.outcome import RowMoments
+from amofa._em.outcome import Outcome, RowMoments
 from amofa._em.profile_likelihood import Problem
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
@@ -51,6 +52,36 @@ def merge_candidates(
         if min(moments.counts[[a, b]]) > 0
     ]
     return sorted(found, key=lambda pair: pair.excess)
+
+
+def disjoint(pairs: Sequence[MergedPair]) -> list[MergedPair]:
+    """Return pairs, the first ones first, of which no two have a component in common."""
+    kept: list[MergedPair] = []
+    taken: set[int] = set()
+    for pair in pairs:
+        if not taken & {pair.first, pair.second}:
+            kept.append(pair)
+            taken |= {pair.first, pair.second}
+    return kept
+
+
+def with_merged(parameters: Parameters, pairs: Sequence[MergedPair]) -> Parameters:
+    """Return a mixture with disjoint pairs of components merged."""
+    gone = {k for pair in pairs for k in (pair.first, pair.second)}
+    kept = [c for k, c in enumerate(parameters.components()) if k not in gone]
+    return Parameters.from_components([*kept, *(pair.merged for pair in pairs)])
+
+
+def merged_down(samples: Samples, fit: Outcome, problem: Problem, em: Callable[[Parameters], Outcome]) -> Outcome:
+    """Merge all pairs that pay by their bounds, and run EM, until none pays."""
+    while fit.n_components > 1:
+        assert fit.moments is not None
+        pairs = merge_candidates(samples, fit.parameters, fit.moments, problem)
+        paying = disjoint([pair for pair in pairs if pair.excess < 0])
+        if not paying:
+            break
+        fit = em(with_merged(fit.parameters, paying))
+    return fit
 
 
 def _merged(

@@ -26,7 +26,7 @@ _LEADING_AXES = 3
 _ROWS_PER_AXIS = 3
 # Parallel planes are looked for on this many lines, those that are least like a Gaussian, and divide the rows into at
 # most this many parts.
-_MOST_LINES = 6
+_MOST_LINES = 3
 MOST_PARTS = 6
 # On the best line, numbers of parts that gain less than the best by up to this, in nats per row, are tried, too.
 _ALMOST = 0.05
