@@ -25,8 +25,8 @@ from amofa._search.ways import ways_in
 
 # EM of the chosen model uses this share of the tolerance.
 _REFINED = 1e-5
-# Other starts have no fewer than this share of the components that were found or, if their number is given, up to so many
-# more, which are merged.
+# Other starts have no fewer than this share of the components that were found or, if their number is given, up to so
+# many more, which are merged.
 _FEWER, _MORE = 3, 4
 # Mixtures to start from may cost more than the best one by this, in nats per row and in all.
 _WORTH_A_WAY, _ANYWAY = 0.3, 100.0
@@ -92,7 +92,8 @@ class DefaultSearch(Descent):
             # If the search is stopped early, there is a model.
             number = state.level
             self.set_level(len(self.levels.sizes) - 1)
-            self._accept("start", -1, self._em(self._one_component(), self.problem, 1, choose_at=(0,), choose_at_end=False))
+            one = self._em(self._one_component(), self.problem, 1, choose_at=(0,), choose_at_end=False)
+            self._accept("start", -1, one)
             self.set_level(number)
         self._accept("start", -1, self._fit(self._one_component(), choose_at=(0,)))
         self._go_to("look")

@@ -22,9 +22,9 @@ from amofa._search.splits import MOST_PARTS
 from amofa._search.state import LocalSplit, State
 from amofa.threads import OneEach
 
-# The gain of a local fit is a lower bound of that of EM on all rows. Moves that fall short by more than the first number,
-# in nats per row of the components that they change, are not tried on all rows. The second one is the most single
-# splits, merges or exchanges to try.
+# The gain of a local fit is a lower bound of that of EM on all rows. Moves that fall short by more than the first
+# number, in nats per row of the components that they change, are not tried on all rows. The second one is the most
+# single splits, merges or exchanges to try.
 _HOPELESS = 0.05
 _MOST_TRIALS = 3
 # With more components than this, only the most promising one is tried.
@@ -36,8 +36,8 @@ _OVERSHOOT, _MOST_OVERSHOOT, _OVERSHOOT_ITERATIONS = 0.3, 150.0, 20
 _MOST_PAIRS = 8
 # A cost counts as lower if it is lower by this many nats, and by this share, which is more than rounding.
 _LEAST_GAIN, _LEAST_SHARE = 1e-3, 1e-12
-# A mixture that costs more than the best one by more than this, in nats per row and in all, when its pairs are merged, is
-# not searched further.
+# A mixture that costs more than the best one by more than this, in nats per row and in all, when its pairs are merged,
+# is not searched further.
 _FAR_BEHIND, _ANYWAY = 0.1, 50.0
 # Where EM ends depends on where it starts by this multiple of its tolerance.
 _SAME_END = 2.0
@@ -330,9 +330,10 @@ class Descent(Search):
         for pair in self._merge_candidates()[:_MOST_PAIRS]:
             rows = pair.rows(counts)
             for k, split in enumerate(splits):
-                if split.children is not None and len(split.children) == 2 and k not in (pair.first, pair.second):
-                    if pair.excess - split.gain < _HOPELESS * (rows + counts[k]):
-                        moves.append((pair.excess - split.gain, pair, k, split.children))
+                if split.children is None or len(split.children) > 2 or k in (pair.first, pair.second):
+                    continue
+                if pair.excess - split.gain < _HOPELESS * (rows + counts[k]):
+                    moves.append((pair.excess - split.gain, pair, k, split.children))
             if pair.excess > _OVERSHOOT * rows:
                 continue
             whole = splitter.best_split(pair.merged, responsibilities[pair.first] + responsibilities[pair.second])

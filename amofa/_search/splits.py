@@ -196,13 +196,17 @@ def layers(
     Layers that are close together, compared to their extent, overlap for components without factors.
     """
     problem.check()
-    counts, spreads = [], []
+    counts: list[float] = []
+    spreads: list[Spread] = []
     for k in range(plain.n_components):
         part = labels == k
         w = np.where(part, weights, 0.0)
         counts.append(float(w.sum()))
         deviations = (x - plain.means[k][:, None]) * np.sqrt(w / counts[k])
-        spreads.append(Panel(deviations[:, part].T) if solver is None else Covariance(deviations @ deviations.T, solver))
+        if solver is None:
+            spreads.append(Panel(deviations[:, part].T))
+        else:
+            spreads.append(Covariance(deviations @ deviations.T, solver))
     noise: list[FloatArray] = list(plain.uniquenesses)
     for _ in range(_SHARED_ROUNDS if problem.noise.is_shared else 1):
         found = [problem.choice.best(n, s, psi, 0) for n, s, psi in zip(counts, spreads, noise, strict=True)]

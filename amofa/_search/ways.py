@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -48,7 +47,7 @@ def ways_in(
     x = np.concatenate([chunk for chunk, _ in samples.chunks()], axis=1)
     weights = np.ones(samples.n_rows) if samples.weights is None else samples.weights
     most = samples.n_rows // max(_ROWS_PER_GROUP, 2 * len(x))
-    numbers = [k for k in allowed if k in _NUMBERS or k < allowed.start + _ALL] 
+    numbers = [k for k in allowed if k in _NUMBERS or k < allowed.start + _ALL]
     numbers = [k for k in numbers if k <= most or k == allowed.start]
     if not numbers:
         return []
