@@ -93,6 +93,20 @@ def test_sums_are_those_of_dense_algebra(rng, K, d, factors, n, least, is_far):
         assert relative_error(values, expected, max(1.0, np.abs(expected).max())) < 1e-7
 
 
+def test_no_count_is_negative_by_rounding(rng):
+    """A component may lose all rows between two passes over all of them: then its count is 0."""
+    mixture = random_mixture(rng, 2, 3, [1, 0])
+    x = random_rows(rng, mixture, 50)
+    iteration = bind(mixture)
+    _, _, pairs = marked(iteration, x, np.ones(50), 1e-3)
+    whole = iteration.sums.copy()
+    pairs.set_rest(whole, whole + 1e-15 * np.abs(whole))
+    sums = np.zeros_like(whole)
+    pairs.add_rest(sums)
+    for values in by_name(sums, 2, 3):
+        np.testing.assert_array_equal(values, 0)
+
+
 def test_rows_that_no_component_reaches_count_for_none(rng):
     mixture = random_mixture(rng, 2, 3, [1, 0])
     x = random_rows(rng, mixture, 50)

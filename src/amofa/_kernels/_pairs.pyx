@@ -6,7 +6,7 @@ other variants, 1998), and its fixed points are those of EM.
 """
 
 from libc.math cimport INFINITY
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -20,6 +20,8 @@ cdef extern from "simd.h" nogil:
     void amofa_exp_below(Py_ssize_t n, const int *rows, const double *top, double *values)
 
 cdef Py_ssize_t MOST_ROWS = 2**31 - 1
+# Other pairs with at most this share of the weight of a component are left out.
+cdef double LEAST_REST = 1e-12
 
 
 cdef class Pairs:
@@ -149,10 +151,19 @@ cdef class Pairs:
 
     def set_rest(self, const double[::1] all_sums not None, const double[::1] own_sums not None):
         """Set the sums of the other pairs, from those of all pairs and of these, both for the present parameters."""
-        cdef Py_ssize_t K = self.n_components
+        cdef Py_ssize_t K = self.n_components, d = self.d, k
+        cdef double[::1] copy
+        cdef Sums rest, whole
         self.iteration.check_sums(all_sums)
         self.iteration.check_sums(own_sums)
-        self.rest = np.subtract(all_sums, own_sums)
+        copy, self.rest = np.array(all_sums), np.subtract(all_sums, own_sums)
+        rest, whole = self.iteration.view(&self.rest[0]), self.iteration.view(&copy[0])
+        for k in range(K):
+            # Rounding alone would make the weight negative of a component that loses its rows.
+            if rest.soft_counts[k] <= LEAST_REST * whole.soft_counts[k]:
+                rest.soft_counts[k] = 0.0
+                memset(rest.first + k * d, 0, d * sizeof(double))
+                memset(rest.second + k * d * d, 0, d * d * sizeof(double))
         self.means = np.empty(K * self.d)
         memcpy(&self.means[0], self.iteration.mixture.means, K * self.d * sizeof(double))
 
