@@ -36,7 +36,9 @@ def dense_gains(z, w, different):
         variances = np.array([max(variance(z[part], w[part]), 1e-4 * whole) for part in (low, ~low)])
         after = n @ np.log(variances) if different else total * math.log(n @ variances / total)
         gain = (total * math.log(whole) - after) / 2
-        gains[threshold] = gain + (float((n * np.log(n / total)).sum()) if different else cut_gaussian(n[0] / total, total))
+        gains[threshold] = gain + (
+            float((n * np.log(n / total)).sum()) if different else cut_gaussian(n[0] / total, total)
+        )
     return gains
 
 
