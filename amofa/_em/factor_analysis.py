@@ -23,6 +23,8 @@ PATIENCE = 2.0
 _LEAST_SAVING = 1e-3
 # A rough choice takes this number of eigendecompositions, and leaves a column at least this share of its variance.
 _ROUGH_ROUNDS, _LEAST_ROUGH_NOISE = 2, 0.02
+# With fewer columns, the compiled exact choice is faster.
+_LEAST_ROUGH_COLUMNS = 8
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class FactorChoice:
             return self._isotropic(count, spread, self._numbers(count, spread))
         if self.noise.is_shared:
             return self._best_given_noise(count, spread, uniquenesses)
-        if self.is_rough:
+        if self.is_rough and len(uniquenesses) >= _LEAST_ROUGH_COLUMNS:
             return self._rough(count, spread, uniquenesses)
         if self.n_factors is not None:
             return self._solve(count, spread, uniquenesses, self.n_factors)

@@ -115,9 +115,10 @@ class LocalSplitter:
         best = self._race(*few, self._starts(survey, x, weights))
         if best is None:
             return none
-        race, solver = _THOROUGH if self.thorough else _QUICK, self.solvers.get()
+        solver = self.solvers.get()
 
         def em(start: Parameters) -> Outcome:
+            race = _THOROUGH if self.thorough else _QUICK
             return profile_em(local, start, self.problem, solver, race.last, choose_at=(0,))
 
         fit = em(best.parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from amofa._em.profile_likelihood import Problem
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
+# Numbers of factors of a pair are chosen roughly, unless the increase of its cost is below this, in nats per row.
+_PROMISING = 0.3
 # Each component is paired with this number of others: two sides of a group share most rows with what lies between.
 _PARTNERS = 3
 
@@ -46,11 +48,14 @@ def merge_candidates(
     np.fill_diagonal(overlap, -1.0)
     partners = np.argsort(-overlap, axis=1, kind="stable")[:, : min(_PARTNERS, len(overlap) - 1)]
     pairs = sorted({(min(a, b), max(a, b)) for a, others in enumerate(partners.tolist()) for b in others})
-    found = [
-        _merged(a, b, responsibilities[[a, b]], parameters, moments, problem)
-        for a, b in pairs
-        if min(moments.counts[[a, b]]) > 0
-    ]
+    quick = replace(problem, choice=replace(problem.choice, is_rough=True))
+    found = []
+    for a, b in pairs:
+        if min(moments.counts[[a, b]]) > 0:
+            pair = _merged(a, b, responsibilities[[a, b]], parameters, moments, quick)
+            if pair.excess < _PROMISING * pair.rows(moments.counts):
+                pair = _merged(a, b, responsibilities[[a, b]], parameters, moments, problem)
+            found.append(pair)
     return sorted(found, key=lambda pair: pair.excess)
 
 
