@@ -91,14 +91,14 @@ def fit(
     max_components, max_factors : int, optional
         Upper bounds of the numbers that are found.
     init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
-        Start of the search, instead of one component: a model of the same columns, or labels of the rows. Labels are
+        The only start of the search, instead of its own: a model of the same columns, or labels of the rows. Labels are
         integers from 0, each of which makes a component; -1 means no label. The search then splits and merges as
         usual, and chooses factors and noise again. If there are more components than allowed, they are merged first,
         or with "paper" the lightest are removed. The result never costs more than a given model.
     search : {"thorough", "paper"}, default "thorough"
-        "thorough" tries splits of every component from several starts, and merges; each factor analyser is at its
-        maximum, with its number of factors (0 included) chosen inside (docs/algorithm.md). "paper" is the algorithm of
-        Kaya & Salah [1]_.
+        "thorough" starts from one component and from partitions of the rows, and splits and merges components while
+        that pays, on some rows of a large table first; each factor analyser is at its maximum, with its number of
+        factors (0 included) chosen inside (docs/algorithm.md). "paper" is the algorithm of Kaya & Salah [1]_.
     criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
         What the search minimises. "evidence" (docs/criterion.md) is the default of "thorough", and only available
         there. "mml", the message length of the paper's final equation, is the default of "paper".
@@ -126,8 +126,8 @@ def fit(
         Maximum number of iterations of one EM run.
     callback : callable, optional
         Called with a `LiveStep` for each model that the search has tried on all rows: the step as it will be in
-        `history`, with the model in ``step.model``. If it returns something true, the search ends, and the best model
-        so far is the result.
+        `history`, with the model in ``step.model``. While a large table is searched on some of its rows, it is not
+        called. If it returns something true, the search ends, and the best model so far is the result.
     on_iteration : callable, optional
         Called with a `LiveIteration` for each iteration of EM on all rows. If it returns something true, the search
         ends in the same way, once there is a model.
@@ -139,8 +139,8 @@ def fit(
         What a KeyboardInterrupt does once there is a model: "raise" raises `FitInterrupted`, a KeyboardInterrupt with
         the best model so far as its ``model``; "return" returns this model, with a warning.
     max_time : float, optional
-        Seconds after which the search stops, with the best model so far as the result, and a warning. The first model
-        is always fitted; docs/long_fits.md says how late the search may stop.
+        Seconds after which the search stops, with the best model of all rows so far as the result, and a warning. The
+        first model is always fitted; docs/long_fits.md says how late the search may stop.
     checkpoint : str or PathLike, optional
         A file for the state of the search, written after each step, and the best model so far, which `amofa.load`
         reads. After any interruption, the same call with the same file resumes with the next step, and ends with the
@@ -182,9 +182,10 @@ def fit(
     -----
     The result depends only on the rows, not on their order or on random numbers, and does not change with the units or
     the origin of a column. There are two exceptions. Above 2^18 rows or 2^23 values (but at least 32 rows for each
-    column), splits and merges are searched on evenly spread rows, so that their order may matter; every model is still
-    fitted to all rows. And if covariances are full, with nearly as many factors as columns, rounding may decide between
-    local optima.
+    column), splits and merges are searched on rows that are spread evenly over the table, so that their order may
+    matter; the model is still fitted to all rows. (Smaller tables may be searched on some rows first, too, but which
+    ones does not depend on their order.) And if covariances are full, with nearly as many factors as columns, rounding
+    may decide between local optima.
 
     References
     ----------

@@ -20,12 +20,13 @@ class Step:
     Attributes
     ----------
     action : str
-        "start" (the start of a search, or one of several EM runs; with 0 iterations, the given start as it is),
-        "split" (a component became two), "factor" (a component got one more factor, or those that were given),
-        "merge" (two components became one), "remove" (downsizing), "refine" (more EM for the chosen model) or "share"
-        (all components got the same uniquenesses).
+        "start" (one of several starts of a search, or of EM runs; with 0 iterations, the given start as it is), "split"
+        (components became several), "factor" (a component got one more factor, or those that were given), "merge"
+        (pairs of components became one), "overshoot" (many splits, and merges of what did not pay), "exchange" (two
+        components became one, and one became several), "remove" (downsizing), "share" (all components got the same
+        uniquenesses) or "refine" (more EM for the chosen model).
     component : int
-        The component that changed, by its number before the step; -1 if there is none.
+        The component that changed, by its number before the step; -1 if there is none, or if several changed at once.
     n_factors : tuple of int
         Factors of each component after the step.
     cost : float

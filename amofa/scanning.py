@@ -77,9 +77,9 @@ def scan(
 ) -> Scan:
     """Fit a mixture with each of several numbers of components, and return a table of costs and models.
 
-    Each number is fitted from one component, by splits of the model with fewer components, and by merges of the one
-    with more; the cheapest model is kept. `amofa.fit` alone finds a number and is much quicker: a scan shows how much
-    better it is than others.
+    Each number is fitted by itself, as by `amofa.fit`, by splits of the model with fewer components, and by merges of
+    the one with more; the cheapest model is kept. `amofa.fit` alone finds a number and is much quicker: a scan shows
+    how much better it is than others.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 A search, step by step
 ======================
 
-The search starts from one component, and goes on splitting components while that pays. A callback receives every
-model that the search tries; ``snapshots`` draws those that it continued from.
+The search starts from one component, splits and merges components while that pays, and does the same from other starts.
+A callback receives every model that the search tries; ``snapshots`` draws those that it continued from.
 """
 
 import amofa
