@@ -195,7 +195,9 @@ class Evidence:
         return 0.5 * max(concentrated - log_determinant, least) + loading_price + self._fixed_price(count)
 
     def prices(self, count: float, most: int) -> FloatArray:
-        prices: FloatArray = self.loading_prices[: most + 1] + self._fixed_price(count)
+        # Factors beyond the number of columns are empty.
+        used = np.minimum(np.arange(most + 1), self.n_features)
+        prices: FloatArray = self.loading_prices[used] + self._fixed_price(count)
         return prices
 
     def mean_prices(self, count: float) -> tuple[float, float]:

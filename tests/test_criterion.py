@@ -297,6 +297,15 @@ def test_prices_by_number_of_factors_and_determinant(rng, noise, count):
 
 
 @pytest.mark.parametrize("noise", NOISES)
+def test_factors_beyond_the_columns_have_the_price_of_as_many_as_columns(noise):
+    evidence = Evidence(3, 100.0, noise, 4.0)
+    prices = evidence.prices(20.0, 6)
+    assert len(prices) == 7
+    assert (prices[3:] == prices[3]).all()
+    np.testing.assert_array_equal(prices[:3], evidence.prices(20.0, 2))
+
+
+@pytest.mark.parametrize("noise", NOISES)
 def test_components_of_hardly_any_rows_have_a_finite_price(noise):
     for pricing in (Evidence(3, 50.0, noise, 4.0), Counted(message_length, 3, 50.0, noise)):
         for count in (0.0, 1e-300, 0.5):

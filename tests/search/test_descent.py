@@ -1,4 +1,4 @@
-"""Moves of the default search: each pays or leaves the mixture, and together they miss nothing that is shown the way to."""
+"""Moves of the default search: each pays or leaves the mixture; and that nothing is missed that is shown the way to."""
 
 import datasets
 import numpy as np
