@@ -110,7 +110,9 @@ class LocalSplitter:
         local, whole = found
         few = self._few(local, whole)
         survey, x, weights = self._survey(*few)
-        if self.worth_a_trial < np.inf and survey.evidence_of_groups() < self._price(local.total_weight, whole):
+        # Rows that are fewer than the columns may differ a little in each of these, which no line shows.
+        lines_show_groups = self.worth_a_trial < np.inf and local.n_rows >= local.n_features
+        if lines_show_groups and survey.evidence_of_groups() < self._price(local.total_weight, whole):
             return replace(none, fits=True, thorough=True)
         best = self._race(*few, self._starts(survey, x, weights))
         if best is None:
