@@ -24,8 +24,9 @@ from amofa._typing import FloatArray
 from amofa.criterion import Pricing, rounding_price
 from amofa.threads import OneEach, in_order
 
-# A component with fewer rows than this has no spread.
-LEAST_ROWS = 0.5
+# A component with fewer rows than this is removed. A single row can be one where its price grows as it becomes narrow,
+# by the evidence with a prior of the uniquenesses; otherwise a component without any spread is too cheap.
+LEAST_ROWS, LEAST_ROWS_OF_ONE_PRICE = 0.5, 1.5
 # With fewer columns, components are solved one after the other: threads would not pay.
 _LEAST_COLUMNS = 32
 # With so many components, and rows that are held in memory, each pass over all rows is followed by so many iterations
@@ -54,9 +55,10 @@ class Problem:
     choice: FactorChoice
     tol: float  # EM ends when the cost is within about this much of its limit, in nats per row
     max_iter: int  # most iterations of one EM run on all rows
-    annihilates: bool  # whether components without rows are removed
+    annihilates: bool  # whether components with fewer than `least_rows` are removed
     check: Callable[[], None] = go_on  # raises an exception if the search must stop
     steps: FloatArray | None = None  # of rounded columns, if these have a price, (d,)
+    least_rows: float = LEAST_ROWS
 
 
 def profile_em(
@@ -195,7 +197,8 @@ class ProfileIterate(ABC):
     @property
     def lacks_rows(self) -> bool:
         """Whether the next M-step removes a component."""
-        return self.problem.annihilates and self.least_count < LEAST_ROWS and self.parameters.n_components > 1
+        is_short = self.least_count < self.problem.least_rows
+        return self.problem.annihilates and is_short and self.parameters.n_components > 1
 
     @property
     def log_likelihood(self) -> float:
@@ -245,7 +248,7 @@ class ProfileIterate(ABC):
                 self.problem.check()
                 old, count = parameters.component(k), float(self.counts[k])
                 given = self.problem.choice.n_factors
-                if count < LEAST_ROWS and (given in (None, len(old.loadings)) or count == 0):
+                if count < self.problem.least_rows and (given in (None, len(old.loadings)) or count == 0):
                     return old
                 best = self.problem.choice.best(count, spreads[k], old.uniquenesses, len(old.loadings))
                 return Component(count / total, self.means[k].copy(), best.loadings, best.uniquenesses)

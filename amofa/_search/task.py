@@ -12,7 +12,7 @@ from amofa._data.checks import DEFAULT_FLOOR
 from amofa._data.standardize import Standardized, default_floors, floor_variances
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.outcome import Outcome
-from amofa._em.profile_likelihood import Problem
+from amofa._em.profile_likelihood import LEAST_ROWS, LEAST_ROWS_OF_ONE_PRICE, Problem
 from amofa._em.standard import Settings
 from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
 from amofa._noise import Noise
@@ -153,9 +153,18 @@ class Task:
             pricing = Counted(CRITERIA[options.criterion], d, n, noise)
         given = min(constraints.n_factors) if isinstance(constraints.n_factors, tuple) else constraints.n_factors
         choice = FactorChoice(pricing, self.prior, noise, given, constraints.max_factors)
-        annihilates = constraints.n_components is None
+        has_own_price = options.criterion == EVIDENCE and self.prior.count > 0
         return Problem(
-            self.prior, pricing, noise, choice, options.tol, options.max_iter, annihilates, check, self.steps
+            self.prior,
+            pricing,
+            noise,
+            choice,
+            options.tol,
+            options.max_iter,
+            annihilates=constraints.n_components is None,
+            check=check,
+            steps=self.steps,
+            least_rows=LEAST_ROWS if has_own_price else LEAST_ROWS_OF_ONE_PRICE,
         )
 
     def end_at_once(self, state: State) -> None:
