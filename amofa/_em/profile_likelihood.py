@@ -25,7 +25,7 @@ from amofa.criterion import Pricing, rounding_price
 from amofa.threads import OneEach, in_order
 
 # A component with fewer rows than this is removed. A single row can be one where its price grows as it becomes narrow,
-# by the evidence with a prior of the uniquenesses; otherwise a component without any spread is too cheap.
+# by the evidence with a prior of its own uniquenesses; otherwise a component without any spread is too cheap.
 LEAST_ROWS, LEAST_ROWS_OF_ONE_PRICE = 0.5, 1.5
 # With fewer columns, components are solved one after the other: threads would not pay.
 _LEAST_COLUMNS = 32

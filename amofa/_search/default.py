@@ -144,9 +144,14 @@ class DefaultSearch(Descent):
             self._end_family()
 
     def _ways(self) -> list[Parameters]:
-        """Return mixtures to descend from: none where one was given, or where nothing more is to be found."""
+        """Return mixtures to descend from: none where nothing more is to be found.
+
+        If one was given, it is the only one, with shared noise after separate noise.
+        """
         state = self.state
-        if self.given is not None or state.seeds or state.fits or self.most() == 1:
+        if self.given is not None:
+            return [self.given(self.problem)] if state.results else []
+        if state.seeds or state.fits or self.most() == 1:
             return []
         given = self.constraints.n_components
         best = min((each for each in (*state.results, state.found) if each is not None), key=lambda each: each.cost)

@@ -153,7 +153,7 @@ class Task:
             pricing = Counted(CRITERIA[options.criterion], d, n, noise)
         given = min(constraints.n_factors) if isinstance(constraints.n_factors, tuple) else constraints.n_factors
         choice = FactorChoice(pricing, self.prior, noise, given, constraints.max_factors)
-        has_own_price = options.criterion == EVIDENCE and self.prior.count > 0
+        has_own_price = options.criterion == EVIDENCE and self.prior.count > 0 and not noise.is_isotropic
         return Problem(
             self.prior,
             pricing,
