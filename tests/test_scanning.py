@@ -43,16 +43,16 @@ def summary_of(scan):
 
 
 def test_rows_are_no_dearer_than_fits(rows):
-    scan = amofa.scan(rows, range(1, 5))
-    assert summary_of(scan) == [(noise, K) for noise in ("component", "shared") for K in range(1, 5)]
-    assert len(scan) == 8
+    scan = amofa.scan(rows, range(1, 4))
+    assert summary_of(scan) == [(noise, K) for noise in ("component", "shared") for K in range(1, 4)]
+    assert len(scan) == 6
     assert scan.criterion == "evidence"
     for row in scan:
         assert row.model.n_components == row.n_components
         assert row.model.converged
         assert (row.cost, row.bic, row.icl) == (row.model.cost, row.model.bic(rows), row.model.icl(rows))
         assert row.cost <= amofa.fit(rows, n_components=row.n_components, noise=row.noise).cost + 0.01
-    assert scan.best.cost == min(row.cost for row in scan) <= amofa.fit(rows).cost
+    assert scan.best.cost == min(row.cost for row in scan) <= amofa.fit(rows).cost + 1e-4
     assert scan.best.n_components == 3
 
 

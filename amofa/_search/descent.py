@@ -39,6 +39,8 @@ _LEAST_GAIN, _LEAST_SHARE = 1e-3, 1e-12
 # A mixture that costs more than the best one by more than this, in nats per row and in all, when its pairs are merged,
 # is not searched further.
 _FAR_BEHIND, _ANYWAY = 0.1, 50.0
+# Iterations of another way in before pairs are merged.
+_SETTLE_ITERATIONS = 20
 # Where EM ends depends on where it starts by this multiple of its tolerance.
 _SAME_END = 2.0
 
@@ -75,7 +77,9 @@ class Descent(Search):
         """Fit the pending mixture, and fit it again if components became empty or coincide."""
         state = self.state
         assert state.pending is not None
-        fit = self._fit(state.pending, choose_at=(0,))
+        # Other ways in are merged before they have to converge.
+        max_iter = self.problem.max_iter if state.found is None else min(_SETTLE_ITERATIONS, self.problem.max_iter)
+        fit = self._em(state.pending, self.problem, max_iter, choose_at=(0,))
         self._accept(state.action, state.component, fit)
         fewer = without_idle(fit.parameters, self.level.samples)
         state.pending = None if fewer is fit.parameters else fewer
@@ -139,8 +143,12 @@ class Descent(Search):
     def merge(self) -> None:
         """Try the next pair of components as one."""
         accepted = self._try_merge()
+        found = self.state.found
         if accepted:
             self._go_to("look")
+        elif accepted is None and found is not None and self.current.cost > found.cost - least_gain(found):
+            # Another descent came as far with quick looks and more.
+            self._go_to("conclude")
         elif accepted is None and not self.state.thorough and self.room() > 0:
             # Components that quick looks have found nothing to split in.
             self.state.thorough = True

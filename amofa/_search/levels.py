@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +57,7 @@ class Levels:
         # Of a huge table only these rows are put in order, so that memory does not grow with the number of rows.
         self.held = samples.thinned()
         n = samples.n_rows
+        self._order: NDArray[np.intp] | None = None
         self.sizes = [n] if single else [*_sizes(n, self.held.n_rows, samples.n_features), n]
 
     def level(self, number: int) -> Level:
@@ -82,12 +82,18 @@ class Levels:
             chosen = chosen * (self.samples.total_weight / self.samples.n_rows * size / chosen.sum())
         return self.held.weighted(rows, chosen)
 
-    @cached_property
+    @property
     def order(self) -> NDArray[np.intp]:
         """The rows in the order of their coordinates on the leading axes, which does not depend on that of the table.
 
         Each part of such an order represents its share of the table.
         """
+        # A cached_property of Python 3.11 has a lock, which a process forked in another thread would never get.
+        if self._order is None:
+            self._order = self._found_order()
+        return self._order
+
+    def _found_order(self) -> NDArray[np.intp]:
         d = self.held.n_features
         one = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
         problem = self.problem_of(self.noises[0], self.held.total_weight)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound=Step)
 
-_MARKERS = {"start": "o", "split": "^", "factor": "s", "merge": "v", "remove": "X", "refine": "D", "share": "P"}
+_MARKERS = {
+    **{"start": "o", "split": "^", "factor": "s", "merge": "v", "overshoot": "*", "exchange": "d"},
+    **{"remove": "X", "refine": "D", "share": "P"},
+}
 _ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
 # Number of characters of a label in a panel.
 _LABEL_LENGTH = 22

