@@ -78,7 +78,8 @@ class Descent(Search):
         state = self.state
         assert state.pending is not None
         # Other ways in are merged before they have to converge.
-        max_iter = self.problem.max_iter if state.found is None else min(_SETTLE_ITERATIONS, self.problem.max_iter)
+        is_first = state.found is None or self.is_forced
+        max_iter = self.problem.max_iter if is_first else min(_SETTLE_ITERATIONS, self.problem.max_iter)
         fit = self._em(state.pending, self.problem, max_iter, choose_at=(0,))
         self._accept(state.action, state.component, fit)
         fewer = without_idle(fit.parameters, self.level.samples)
