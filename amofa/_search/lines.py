@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from amofa._typing import FloatArray
 
@@ -48,6 +47,9 @@ class Lines:
         The gain of the former is that over the same cut of a Gaussian: otherwise the best cut of a line without a gap
         would take off a single row.
         """
+        # Imported late, since that takes as long as importing NumPy.
+        from scipy.special import ndtri
+
         total = self.total
         first, second, third = (sums[:, 1:-1] for sums in self.sums)
         moment, square = self.sums[1, :, -1:], self.sums[2, :, -1:]

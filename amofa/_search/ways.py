@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Spread
@@ -106,6 +105,9 @@ def partitions(
 
 def _ward(coordinates: FloatArray, numbers: Sequence[int]) -> list[Labels]:
     """Return partitions by Ward's method; rows that it does not see go to the nearest centre."""
+    # Imported late, since that takes as long as importing NumPy.
+    from scipy.cluster.hierarchy import fcluster, linkage
+
     n = coordinates.shape[1]
     chosen = np.linspace(0, n - 1, min(n, _MOST_WARD_ROWS)).astype(np.intp)
     seen = coordinates[:, chosen]
