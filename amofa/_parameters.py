@@ -67,6 +67,12 @@ class Parameters:
         parameters.weights /= parameters.weights.sum()
         return parameters
 
+    @classmethod
+    def of_one_component(cls, uniquenesses: FloatArray) -> Parameters:
+        """Return one component at the origin, without factors."""
+        d = len(uniquenesses)
+        return cls.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), uniquenesses)])
+
     @property
     def n_components(self) -> int:
         return len(self.n_factors)

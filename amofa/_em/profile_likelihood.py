@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,6 +59,10 @@ class Problem:
     check: Callable[[], None] = go_on  # raises an exception if the search must stop
     steps: FloatArray | None = None  # of rounded columns, if these have a price, (d,)
     least_rows: float = LEAST_ROWS
+
+    def rough(self) -> Problem:
+        """Return the problem with the numbers of factors chosen roughly."""
+        return replace(self, choice=replace(self.choice, is_rough=True))
 
 
 def profile_em(

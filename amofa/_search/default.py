@@ -14,7 +14,7 @@ import numpy as np
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem
 from amofa._noise import Noise
-from amofa._parameters import Component, Parameters
+from amofa._parameters import Parameters
 from amofa._search.constraints import REFINEMENT, Constraints
 from amofa._search.descent import Descent, least_gain
 from amofa._search.levels import Levels
@@ -247,7 +247,7 @@ class DefaultSearch(Descent):
         d = self.samples.n_features
         # A floor may be above the variance.
         noise = np.full(d, max(1.0, float(self.problem.prior.floor.max())))
-        return Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), noise)])
+        return Parameters.of_one_component(noise)
 
     def _with_factors(self, n_factors: tuple[int, ...]) -> Parameters:
         parameters, moments = self.current.parameters, self._moments()

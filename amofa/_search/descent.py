@@ -15,7 +15,7 @@ from amofa._search.base import Search
 from amofa._search.constraints import Constraints
 from amofa._search.levels import Level, Levels
 from amofa._search.local_splits import LocalSplitter
-from amofa._search.merges import MergedPair, disjoint, merge_candidates, merged_down, with_merged
+from amofa._search.merges import MergedPair, merge_candidates, merged_down, paying, with_merged
 from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import without_idle
 from amofa._search.splits import MOST_PARTS
@@ -306,9 +306,9 @@ class Descent(Search):
 
     def _merge_trials(self) -> list[list[MergedPair]]:
         pairs, counts = self._merge_candidates(), self._moments().counts
-        paying = disjoint([pair for pair in pairs if pair.excess < 0])
+        together = paying(pairs)
         single = [[pair] for pair in pairs[: self._most_trials()] if pair.excess < _HOPELESS * pair.rows(counts)]
-        return [paying, *single] if len(paying) > 1 else single
+        return [together, *single] if len(together) > 1 else single
 
     def _merge_candidates(self) -> list[MergedPair]:
         moments = self._moments()

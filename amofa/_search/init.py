@@ -123,7 +123,7 @@ def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bo
     d = len(problem.prior.floor)
     solver = None if wide else Solver(d)
     noise = np.full(d, max(1.0, float(problem.prior.floor.max())))
-    plain = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), noise)])
+    plain = Parameters.of_one_component(noise)
     components = []
     for group in groups:
         fit = profile_em(group, plain, problem, solver, problem.max_iter, choose_at=(0,))

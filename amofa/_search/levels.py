@@ -12,7 +12,7 @@ from amofa._data.row_chunks import Samples
 from amofa._em.profile_likelihood import Problem, moments_of_rows
 from amofa._kernels._factor_analysis import Solver
 from amofa._noise import Noise
-from amofa._parameters import Component, Parameters
+from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 
 # The first level has at least this number of rows, and of rows for each column. Each further one has this many times
@@ -95,7 +95,7 @@ class Levels:
 
     def _found_order(self) -> NDArray[np.intp]:
         d = self.held.n_features
-        one = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
+        one = Parameters.of_one_component(np.ones(d))
         problem = self.problem_of(self.noises[0], self.held.total_weight)
         solver = Solver(d) if self.held.n_rows >= d else None
         values, axes = moments_of_rows(self.held, one, problem, solver).spreads[0].axes()

@@ -66,7 +66,7 @@ class LocalSplitter:
     ) -> None:
         self.sample, self.problem, self.solvers, self.worth_a_trial = sample, problem, solvers, worth_a_trial
         self.most_parts, self.thorough = most_parts, thorough
-        self.rough = rough(problem)
+        self.rough = problem.rough()
 
     def best_splits(self, parameters: Parameters, counts: FloatArray, known: Sequence[LocalSplit]) -> list[LocalSplit]:
         """Return the best local split of each component; known ones are kept for components that have not changed.
@@ -216,11 +216,6 @@ class LocalSplitter:
 
 def _has_rows(fit: Outcome, count: float) -> bool:
     return float(fit.parameters.weights.min()) * count > _FEW_ROWS
-
-
-def rough(problem: Problem) -> Problem:
-    """Return the problem with the numbers of factors chosen roughly."""
-    return replace(problem, choice=replace(problem.choice, is_rough=True))
 
 
 def _same(a: Component, b: Component) -> bool:

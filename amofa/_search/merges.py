@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def merge_candidates(
     np.fill_diagonal(overlap, -1.0)
     partners = np.argsort(-overlap, axis=1, kind="stable")[:, : min(_PARTNERS, len(overlap) - 1)]
     pairs = sorted({(min(a, b), max(a, b)) for a, others in enumerate(partners.tolist()) for b in others})
-    quick = replace(problem, choice=replace(problem.choice, is_rough=True))
+    quick = problem.rough()
     found = []
     for a, b in pairs:
         if min(moments.counts[[a, b]]) > 0:
@@ -59,12 +59,12 @@ def merge_candidates(
     return sorted(found, key=lambda pair: pair.excess)
 
 
-def disjoint(pairs: Sequence[MergedPair]) -> list[MergedPair]:
-    """Return pairs, the first ones first, of which no two have a component in common."""
+def paying(pairs: Sequence[MergedPair]) -> list[MergedPair]:
+    """Return pairs that pay by their bounds, the first ones first, of which no two have a component in common."""
     kept: list[MergedPair] = []
     taken: set[int] = set()
     for pair in pairs:
-        if not taken & {pair.first, pair.second}:
+        if pair.excess < 0 and not taken & {pair.first, pair.second}:
             kept.append(pair)
             taken |= {pair.first, pair.second}
     return kept
@@ -81,11 +81,10 @@ def merged_down(samples: Samples, fit: Outcome, problem: Problem, em: Callable[[
     """Merge all pairs that pay by their bounds, and run EM, until none pays."""
     while fit.n_components > 1:
         assert fit.moments is not None
-        pairs = merge_candidates(samples, fit.parameters, fit.moments, problem)
-        paying = disjoint([pair for pair in pairs if pair.excess < 0])
-        if not paying:
+        pairs = paying(merge_candidates(samples, fit.parameters, fit.moments, problem))
+        if not pairs:
             break
-        fit = em(with_merged(fit.parameters, paying))
+        fit = em(with_merged(fit.parameters, pairs))
     return fit
 
 

@@ -11,8 +11,7 @@ from amofa._em.factor_analysis import Spread
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
 from amofa._kernels._factor_analysis import Solver
-from amofa._parameters import Component, Parameters
-from amofa._search.local_splits import rough
+from amofa._parameters import Parameters
 from amofa._search.splits import Labels, invariant_axes, layers, parts
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
@@ -50,13 +49,12 @@ def ways_in(
     numbers = [k for k in numbers if k <= most or k == allowed.start]
     if not numbers:
         return []
-    d = len(x)
-    one = Parameters.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), np.ones(d))])
+    one = Parameters.of_one_component(np.ones(len(x)))
     moments = moments_of_rows(samples, one, problem, solvers.get())
     found = partitions(x, weights, moments.means[0], moments.spreads[0], numbers)
 
     def make_worker() -> Callable[[Labels], Outcome | None]:
-        solver, quick = solvers.get(), rough(problem)
+        solver, quick = solvers.get(), problem.rough()
 
         def fit(labels: Labels) -> Outcome | None:
             start = parts(x, weights, labels, problem)
