@@ -14,19 +14,28 @@ cdef void accumulate_kurtosis_rows(
     Scratch *scratch, double *soft_counts, double *fourth,
 ) noexcept nogil:
     """Add any number of rows, block by block."""
-    cdef Py_ssize_t start = 0, length, k
-    cdef double *h
+    cdef Py_ssize_t start = 0, length
     while start < n:
         length = min(scratch.stride, n - start)
         posterior_block(length, x + start, ldx, mixture, scratch)
-        for k in range(mixture.n_components):
-            h = scratch.responsibilities + k * scratch.stride
-            if row_weights != NULL:
-                amofa_multiply(length, row_weights + start, h)
-            soft_counts[k] += amofa_weighted_sum(length, h, NULL)
-            fourth[k] += amofa_fourth_moment(length, h, mixture.log_constants[k],
-                                             scratch.log_joint + k * scratch.stride)
+        add_kurtosis_block(length, row_weights + start if row_weights != NULL else NULL, mixture, scratch, soft_counts,
+                           fourth)
         start += length
+
+
+cdef void add_kurtosis_block(
+    Py_ssize_t n, const double *row_weights, const Prepared *mixture, Scratch *scratch, double *soft_counts,
+    double *fourth,
+) noexcept nogil:
+    """Add the rows of a block whose posterior quantities are in scratch."""
+    cdef Py_ssize_t k
+    cdef double *h
+    for k in range(mixture.n_components):
+        h = scratch.responsibilities + k * scratch.stride
+        if row_weights != NULL:
+            amofa_multiply(n, row_weights, h)
+        soft_counts[k] += amofa_weighted_sum(n, h, NULL)
+        fourth[k] += amofa_fourth_moment(n, h, mixture.log_constants[k], scratch.log_joint + k * scratch.stride)
 
 
 def accumulate_kurtosis(

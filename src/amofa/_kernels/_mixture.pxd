@@ -58,12 +58,15 @@ cdef inline bint is_beyond_memory(double n_values) noexcept nogil:
 cdef Parameters view_parameters(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil
 cdef Prepared view_prepared(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, double *buffer) noexcept nogil
 cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil
+cdef Scratch view_scratch_of(Py_ssize_t n, const Prepared *mixture, double *work) noexcept nogil
 
 cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil
 cdef Py_ssize_t n_parameters_stored(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
 cdef Py_ssize_t prepared_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
 cdef Py_ssize_t block_rows(Py_ssize_t d) noexcept nogil
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
+cdef Py_ssize_t scratch_length_of(
+    Py_ssize_t n, Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
 
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil
 

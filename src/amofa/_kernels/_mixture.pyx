@@ -71,8 +71,13 @@ cdef Prepared view_prepared(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offset
 
 
 cdef Scratch view_scratch(const Prepared *mixture, double *work) noexcept nogil:
+    return view_scratch_of(block_rows(mixture.n_features), mixture, work)
+
+
+cdef Scratch view_scratch_of(Py_ssize_t n, const Prepared *mixture, double *work) noexcept nogil:
+    """Return scratch for n rows, a multiple of 8."""
     cdef Scratch view
-    cdef Py_ssize_t n = block_rows(mixture.n_features), K = mixture.n_components
+    cdef Py_ssize_t K = mixture.n_components
     view.stride = n
     # Rows of all arrays begin with a cache line: vectors do not straddle two.
     view.deviations = <double *> ((<size_t> work + 63) & ~(<size_t> 63))
@@ -121,7 +126,13 @@ cdef Py_ssize_t orthogonal_length(Py_ssize_t d, Py_ssize_t p) noexcept nogil:
 
 
 cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
-    return block_rows(d) * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 4) + 7
+    return scratch_length_of(block_rows(d), K, d, offsets)
+
+
+cdef Py_ssize_t scratch_length_of(
+    Py_ssize_t n, Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets,
+) noexcept nogil:
+    return n * (d + offsets[K] + most_factors(K, offsets) + 2 * K + 4) + 7
 
 
 cdef bint is_too_large(Py_ssize_t K, Py_ssize_t d, Py_ssize_t P) noexcept nogil:

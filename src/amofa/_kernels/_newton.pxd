@@ -23,6 +23,7 @@ cdef struct Point:
     double *vectors                # (P, d)  their leading eigenvectors, of use where eigenvalues are above 1
     bint is_near                   # whether, before it is evaluated, it has vectors near those
     bint is_complete               # whether eigenvalues beyond those of the factors are known
+    bint is_settled                # whether no further step is worth it
 
 
 # What an analyser costs beyond its likelihood: of_factors[q] + max(mean - log |Sigma|, least_mean) / 2.

@@ -223,9 +223,10 @@ cdef double search(
     evaluate(space, problem, &space.here)
     for _ in range(max_steps):
         promised = newton_step(space, problem)
-        if not promised > tol or space.here.cost - patience * promised > bar:
+        if promised > tol and space.here.cost - patience * promised > bar:
             break
-        if not move(space, problem, promised):
+        if not promised > tol or not move(space, problem, promised):
+            space.here.is_settled = True
             break
     return space.here.cost
 
@@ -256,7 +257,7 @@ cdef void evaluate(Space *space, const Problem *problem, Point *point) noexcept 
     cdef Py_ssize_t d = space.d, j, k, q
     cdef const double *vector
     cdef double log_determinant = 0.0, trace, excess, value, half
-    point.cost = 0.0
+    point.cost, point.is_settled = 0.0, False
     for j in range(d):
         space.raw[j] = exp(-0.5 * point.log_noise[j])
         log_determinant += point.log_noise[j]

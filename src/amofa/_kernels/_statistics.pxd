@@ -26,6 +26,9 @@ cdef Py_ssize_t sums_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offset
 cdef void accumulate_rows(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
     const Prepared *mixture, Scratch *scratch, Sums *sums) noexcept nogil
+cdef void add_block(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
+    const Prepared *mixture, Scratch *scratch, Sums *sums) noexcept nogil
 cdef void add_scatter(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, double negligible,
     const Prepared *mixture, Scratch *scratch, Sums *sums) noexcept nogil

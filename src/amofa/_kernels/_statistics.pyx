@@ -78,27 +78,35 @@ cdef void accumulate_rows(
 ) noexcept nogil:
     """Add any number of rows, block by block."""
     cdef Py_ssize_t start = 0, length, k
-    cdef const double *w = row_weights
-    cdef double *h
-    cdef double negligible = sums.negligible
     while start < n:
         length = min(scratch.stride, n - start)
-        if row_weights != NULL:
-            w = row_weights + start
-            negligible = sums.negligible * amofa_weighted_sum(length, w, NULL) / length
         posterior_block(length, x + start, ldx, mixture, scratch)
         if sums.near != NULL:
             for k in range(mixture.n_components):
                 amofa_mark(length, scratch.responsibilities + k * scratch.stride, sums.near_least,
                            sums.near + k * sums.near_stride + start, sums.kept + start)
-        sums.log_likelihood[0] += amofa_weighted_sum(length, scratch.log_density, w)
-        for k in range(mixture.n_components):
-            h = count_component(length, k, w, with_entropy, scratch, sums)
-            if sums.full:
-                add_scatter(length, x + start, ldx, k, h, negligible, mixture, scratch, sums)
-            else:
-                add_factor_moments(length, x + start, ldx, k, h, negligible, mixture, scratch, sums)
+        add_block(length, x + start, ldx, row_weights + start if row_weights != NULL else NULL, with_entropy, mixture,
+                  scratch, sums)
         start += length
+
+
+cdef void add_block(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights, bint with_entropy,
+    const Prepared *mixture, Scratch *scratch, Sums *sums,
+) noexcept nogil:
+    """Add the rows of a block whose posterior quantities are in scratch."""
+    cdef Py_ssize_t k
+    cdef double *h
+    cdef double negligible = sums.negligible
+    if row_weights != NULL:
+        negligible *= amofa_weighted_sum(n, row_weights, NULL) / n
+    sums.log_likelihood[0] += amofa_weighted_sum(n, scratch.log_density, row_weights)
+    for k in range(mixture.n_components):
+        h = count_component(n, k, row_weights, with_entropy, scratch, sums)
+        if sums.full:
+            add_scatter(n, x, ldx, k, h, negligible, mixture, scratch, sums)
+        else:
+            add_factor_moments(n, x, ldx, k, h, negligible, mixture, scratch, sums)
 
 
 cdef double *count_component(
