@@ -8,10 +8,14 @@
 # and costs are in nats. K components, d features, p_k factors of component k, P of all; Sigma_k = Lambda_k' Lambda_k +
 # diag(psi_k), with loadings Lambda_k (p_k, d): one row per factor, the transpose of `loadings` of a Python model.
 #
-# Status returns: 0 where all went well; -1 where an array is no prepared mixture or a size or index is out
-# of range; -2 where no row counts; else 1 + the number of the component whose numbers are not finite or whose
-# covariance matrix is not positive definite. Nothing else is checked: pointers must be valid, values finite, those
-# of rows whose weight is 0, too.
+# Status returns: 0 where all went well; -1 where an array is no prepared mixture of this process, a pointer that is
+# needed is NULL, or a size, index or other argument is out of range; -2 where no row counts; -3 where an array is too
+# short; else 1 + the number of the component whose numbers are not finite or whose covariance matrix is not positive
+# definite. Functions that take rows return the number of rows that they could not use instead (see "rows").
+#
+# Each function that writes has a second form, NAME_checked, which is told how many doubles its outputs and its work
+# array hold. It returns -3 before it has written anything, instead of writing beyond their ends. The other form takes
+# for granted that they are as long as these pages say, and is otherwise the same.
 #
 # Some products go through the BLAS of SciPy, which may have threads of its own: whoever calls from several threads
 # should hold it to one (threadpoolctl.threadpool_limits(1, "blas")).
@@ -20,7 +24,9 @@
 # ---- a mixture -------------------------------------------------------------------------------------------------------
 #
 # A prepared mixture is one opaque array of doubles. It does not change once it is made, may be shared by threads and
-# copied, and is good for the running process only. A fitted Python model gives its own: model.cython_handle().mixture.
+# copied, and is good for the running process and its forks only: it carries the version of its layout and a token of
+# the process, so that one from a file, another process or another build is refused by every function (status -1). A
+# fitted Python model gives its own: model.cython_handle().mixture.
 
 # Size of a prepared mixture. The offsets say which loadings belong to a component: rows offsets[k] .. offsets[k + 1] of
 # (P, d), offsets[K] = P. -1 where they do not rise from 0, or n_components or n_features is not positive.
@@ -42,11 +48,58 @@ cdef int prepare_mixture(
     const double *uniquenesses,     # IN   (K, d) variances, positive
     double *mixture,                # OUT  mixture_size
 ) noexcept nogil
+cdef int prepare_mixture_checked(
+    Py_ssize_t n_components,
+    Py_ssize_t n_features,
+    const Py_ssize_t *offsets,
+    const double *weights,
+    const double *means,
+    const double *loadings,
+    const double *uniquenesses,
+    double *mixture,
+    Py_ssize_t mixture_length,
+) noexcept nogil
+
+# Whether so many doubles hold a whole prepared mixture of this process: 0, or -1, or -3 where it is cut short. The
+# other functions look only at its beginning, so check once what comes from elsewhere.
+cdef int check_mixture(const double *mixture, Py_ssize_t length) noexcept nogil
 
 # Numbers of components, features, and factors of component k; -1 where there is no such mixture or component.
 cdef Py_ssize_t n_components(const double *mixture) noexcept nogil
 cdef Py_ssize_t n_features(const double *mixture) noexcept nogil
 cdef Py_ssize_t n_factors(const double *mixture, Py_ssize_t k) noexcept nogil
+
+# Parameters of a prepared mixture, into arrays of so many doubles. Uniquenesses may differ in the last bit from those
+# that it was prepared from.
+cdef int mixture_weights(
+    const double *mixture,
+    double *weights,                # OUT  (K)
+    Py_ssize_t weights_length,
+) noexcept nogil
+cdef int component_mean(
+    const double *mixture,
+    Py_ssize_t k,
+    double *mean,                   # OUT  (d)
+    Py_ssize_t mean_length,
+) noexcept nogil
+cdef int component_loadings(
+    const double *mixture,
+    Py_ssize_t k,
+    double *loadings,               # OUT  (p_k, d)
+    Py_ssize_t loadings_length,
+) noexcept nogil
+cdef int component_uniquenesses(
+    const double *mixture,
+    Py_ssize_t k,
+    double *uniquenesses,           # OUT  (d)
+    Py_ssize_t uniquenesses_length,
+) noexcept nogil
+cdef int component_covariance(
+    const double *mixture,
+    Py_ssize_t k,
+    double *covariance,             # OUT  (d, d)
+    Py_ssize_t covariance_length,
+) noexcept nogil
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -54,6 +107,14 @@ cdef Py_ssize_t n_factors(const double *mixture, Py_ssize_t k) noexcept nogil
 # Feature j of row i is x[i * row_stride + j * feature_stride], strides in doubles: (d, 1) for C-contiguous rows, (1, n)
 # for features first, which is fastest, since other rows are copied, block by block, into the work array. Row weights
 # multiply responsibilities; NULL stands for ones.
+#
+# A row that cannot be used never spoils another one, and is counted: what the functions return is the number of such
+# rows, at least 0, or a negative status. `posterior` gives NaN for rows with a NaN or infinite cell. Sums leave out
+# such rows, rows whose weight is negative, above 1e100 or NaN, and rows that are further than 1e75 standard deviations
+# from every component. Rows of weight 0 are skipped, whatever they hold, and not counted.
+#
+# The checked forms take the number of columns of x, which must be d, and the size of a cell: sizeof(double), or
+# sizeof(float) for float32 rows, whose strides are in floats, and which are always copied.
 
 # Size of the work array of every function that takes rows; -1 where `mixture` is not one.
 cdef Py_ssize_t rows_work_size(const double *mixture) noexcept nogil
@@ -74,6 +135,38 @@ cdef int posterior(
     double *work,                   # WORK rows_work_size
 ) noexcept nogil
 
+# In the checked form, the value of row i and component (or factor) k is at [i * row_stride + k * stride] of an output:
+# strides (1, n) for (K, n), (K, 1) for (n, K), more for parts of a larger array. With nan_is_missing, NaN marks missing
+# cells: values are those of the other columns (marginal distributions), and rows with an infinite cell alone are not
+# used. That costs O(d p^2) more for a row whose missing columns are not those of the incomplete row before it.
+cdef Py_ssize_t missing_work_size(const double *mixture) noexcept nogil
+cdef Py_ssize_t posterior_checked(
+    const double *mixture,
+    Py_ssize_t n_rows,
+    Py_ssize_t n_columns,           # d
+    const void *x,                  # IN   doubles or floats
+    int cell_size,                  # 8 or 4 bytes
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    int nan_is_missing,
+    double *log_density,            # OUT  (n) nats, contiguous
+    Py_ssize_t log_density_length,
+    double *log_joint,
+    Py_ssize_t log_joint_length,
+    Py_ssize_t log_joint_row_stride,
+    Py_ssize_t log_joint_stride,
+    double *responsibilities,
+    Py_ssize_t responsibilities_length,
+    Py_ssize_t responsibilities_row_stride,
+    Py_ssize_t responsibilities_stride,
+    double *factor_scores,
+    Py_ssize_t factor_scores_length,
+    Py_ssize_t factor_scores_row_stride,
+    Py_ssize_t factor_scores_stride,
+    double *work,                   # WORK rows_work_size; missing_work_size with nan_is_missing
+    Py_ssize_t work_length,
+) noexcept nogil
+
 # Sufficient statistics of EM in which factors are missing, too. They start as zeros and are added to:
 # statistics[0] is the log-likelihood and [1] the entropy of the responsibilities, nats, [2 .. 2 + K] the soft counts;
 # the rest is opaque. Cost O(n d P).
@@ -87,6 +180,20 @@ cdef int accumulate_statistics(
     const double *row_weights,      # IN   (n) not negative, or NULL
     double *statistics,             # INOUT statistics_size
     double *work,                   # WORK rows_work_size
+) noexcept nogil
+cdef Py_ssize_t accumulate_statistics_checked(
+    const double *mixture,
+    Py_ssize_t n_rows,
+    Py_ssize_t n_columns,
+    const void *x,
+    int cell_size,
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    const double *row_weights,
+    double *statistics,
+    Py_ssize_t statistics_length,
+    double *work,
+    Py_ssize_t work_length,
 ) noexcept nogil
 
 # Sufficient statistics of EM in which only the components are missing: full second moments. The first 2 + K values are
@@ -102,6 +209,20 @@ cdef int accumulate_scatter(
     const double *row_weights,      # IN   (n) not negative, or NULL
     double *scatter,                # INOUT scatter_size
     double *work,                   # WORK rows_work_size
+) noexcept nogil
+cdef Py_ssize_t accumulate_scatter_checked(
+    const double *mixture,
+    Py_ssize_t n_rows,
+    Py_ssize_t n_columns,
+    const void *x,
+    int cell_size,
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    const double *row_weights,
+    double *scatter,
+    Py_ssize_t scatter_length,
+    double *work,
+    Py_ssize_t work_length,
 ) noexcept nogil
 
 # Add the sums of other rows under the same prepared mixture: statistics, scatter, or moments of Mardia's kurtosis.
@@ -123,6 +244,22 @@ cdef int accumulate_kurtosis(
     double *soft_counts,            # INOUT (K)
     double *fourth_moments,         # INOUT (K)
     double *work,                   # WORK rows_work_size
+) noexcept nogil
+cdef Py_ssize_t accumulate_kurtosis_checked(
+    const double *mixture,
+    Py_ssize_t n_rows,
+    Py_ssize_t n_columns,
+    const void *x,
+    int cell_size,
+    Py_ssize_t row_stride,
+    Py_ssize_t feature_stride,
+    const double *row_weights,
+    double *soft_counts,
+    Py_ssize_t soft_counts_length,
+    double *fourth_moments,
+    Py_ssize_t fourth_moments_length,
+    double *work,
+    Py_ssize_t work_length,
 ) noexcept nogil
 
 # The kurtosis less that of a Gaussian, over its standard error: near 0 for one, NaN where soft_count is 0.
@@ -149,9 +286,26 @@ cdef int maximize_component(
     double *uniquenesses,           # OUT  (d)
     double *work,                   # WORK maximize_work_size
 ) noexcept nogil
+cdef int maximize_component_checked(
+    const double *mixture,
+    Py_ssize_t k,
+    const double *statistics,
+    const double *floor,
+    double *mean,
+    Py_ssize_t mean_length,
+    double *loadings,
+    Py_ssize_t loadings_length,
+    double *uniquenesses,
+    Py_ssize_t uniquenesses_length,
+    double *work,
+    Py_ssize_t work_length,
+) noexcept nogil
 
 # Maximum likelihood with any number of factors: from accumulate_scatter. Newton steps from the uniquenesses given, each
-# raising the likelihood, at most max_steps, and none that promises fewer than tol nats. Cost O(d^3) a step.
+# raising the likelihood, at most max_steps, and none that promises fewer than tol nats; a small uniqueness that would
+# go to its floor in ever shorter steps is set to it. Cost O(d^3) a step. Start at half the variances, or where the last
+# fit of the component ended, with a tol of 1e-6 and 100 max_steps. The checked form says whether it has converged:
+# whether no step promises tol nats any more. If not, call it again from where it ended.
 cdef Py_ssize_t fit_work_size(Py_ssize_t n_features, Py_ssize_t most_factors) noexcept nogil
 cdef int fit_component(
     const double *mixture,          # IN
@@ -166,6 +320,25 @@ cdef int fit_component(
     double *uniquenesses,           # INOUT (d)
     double *cost,                   # OUT  (1) soft count / 2 (log |Sigma| + tr(Sigma^-1 S)), nats, or NULL
     double *work,                   # WORK fit_work_size(n_features, n_factors)
+) noexcept nogil
+cdef int fit_component_checked(
+    const double *mixture,
+    Py_ssize_t k,
+    const double *scatter,
+    Py_ssize_t n_factors,
+    const double *floor,
+    Py_ssize_t max_steps,
+    double tol,
+    double *mean,
+    Py_ssize_t mean_length,
+    double *loadings,
+    Py_ssize_t loadings_length,
+    double *uniquenesses,           # INOUT (d)
+    Py_ssize_t uniquenesses_length,
+    double *cost,                   # OUT  (1), or NULL
+    int *converged,                 # OUT  (1) 0 or 1, or NULL
+    double *work,
+    Py_ssize_t work_length,
 ) noexcept nogil
 
 # The same with the number of factors chosen when q factors cost prices[q] nats more: from the number given, factors are
@@ -185,4 +358,25 @@ cdef int choose_component(
     double *uniquenesses,           # INOUT (d)
     double *cost,                   # OUT  (1) that above plus prices[n_factors], or NULL
     double *work,                   # WORK fit_work_size(n_features, most_factors)
+) noexcept nogil
+cdef int choose_component_checked(
+    const double *mixture,
+    Py_ssize_t k,
+    const double *scatter,
+    Py_ssize_t most_factors,
+    const double *prices,
+    const double *floor,
+    Py_ssize_t max_steps,
+    double tol,
+    Py_ssize_t *n_factors,          # INOUT (1)
+    double *mean,
+    Py_ssize_t mean_length,
+    double *loadings,
+    Py_ssize_t loadings_length,     # at least most_factors d
+    double *uniquenesses,           # INOUT (d)
+    Py_ssize_t uniquenesses_length,
+    double *cost,                   # OUT  (1), or NULL
+    int *converged,                 # OUT  (1) 0 or 1, or NULL
+    double *work,
+    Py_ssize_t work_length,
 ) noexcept nogil

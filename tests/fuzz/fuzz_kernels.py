@@ -360,7 +360,9 @@ def check_c(case):
     x = p.x if seed % 2 else np.ascontiguousarray(p.x.T)
     w = None if fault == "NULL" else p.row_weights
     k = whole if fault == "numbers" else K - 1
-    expected = {BAD_ARGUMENT} if refused or n_rows < 0 else {0}
+    # Rows with a cell or weight that cannot be used are counted.
+    most_unused = n if fault == "values" else 0
+    expected = {BAD_ARGUMENT} if refused or n_rows < 0 else range(most_unused + 1)
     if name == "posterior":
         outputs = [None if fault == "NULL" else np.zeros(m * n) for m in (1, K, K, p.P)]
         assert c.posterior(mixture, n_rows, x, *strides, *outputs, work) in expected
@@ -370,7 +372,8 @@ def check_c(case):
         return None
     assert c.accumulate_statistics(mixture, n_rows, x, *strides, w, sums, work) in expected
     assert c.accumulate_scatter(mixture, n_rows, x, *strides, w, scatter, work) in expected
-    expected = {BAD_ARGUMENT} if refused or not 0 <= k < K else {0, NO_ROWS, k + 1}
+    bad_values = {BAD_ARGUMENT} if fault == "values" else set()
+    expected = {BAD_ARGUMENT} if refused or not 0 <= k < K else {0, NO_ROWS, k + 1} | bad_values
     noise, cost = np.ones(d), None if fault == "NULL" else np.zeros(1)
     if name == "maximize":
         out = np.zeros(d), np.zeros(max(v.n_factors) * d), noise
@@ -378,6 +381,7 @@ def check_c(case):
     q = whole if fault == "numbers" else min(v.n_factors[0], d)
     expected = {BAD_ARGUMENT} if not 0 <= q <= d else expected
     steps = min(max(whole, -3), 3)
+    expected = {BAD_ARGUMENT} if steps < 0 or np.isnan(number) else expected
     if name == "fit":
         work = np.full(max(0, c.fit_work_size(d, q)), np.nan)
         loadings = None if q == 0 and fault == "NULL" else np.zeros(max(0, min(q, d)) * d)
@@ -401,7 +405,7 @@ def check_sizes(p, fault, whole):
     size = c.mixture_size(p.K, d, offsets)
     rises = offsets[0] == 0 and all(offsets[1:] >= offsets[:-1])
     n_factors = [int(b - a) for a, b in itertools.pairwise(offsets.tolist())]
-    exact = 3 + p.K + 1 + 3 * p.K + 2 * p.K * d + 2 * int(offsets[-1]) * d + sum(q**2 for q in n_factors)
+    exact = 5 + p.K + 1 + 3 * p.K + 2 * p.K * d + 2 * int(offsets[-1]) * d + sum(q**2 for q in n_factors)
     # Memory for the orthogonal decomposition of one component.
     if most := max(n_factors):
         exact += most * (d + most) + 2 * (d + most) + 2 * most
