@@ -1,4 +1,4 @@
-"""A project that cimports amofa is built, by setuptools and by meson-python, and agrees with plain numpy.
+"""Projects that cimport amofa are built, by setuptools and by meson-python, and agree with plain numpy.
 
 Only an installed wheel can be cimported from: with an editable install, and without a compiler or the build tools,
 these tests are skipped. `.ci/run` runs them in an environment that has nothing but the wheel and the tools.
@@ -17,7 +17,11 @@ import pytest
 import amofa
 
 ROOT = Path(__file__).parents[1]
-EXAMPLE = ROOT / "examples/cython_hmm"
+EXAMPLES = {
+    # What the example's own comparison with numpy prints, and how often; it fails beyond 1e-10.
+    "cython_hmm": {r"differ by \S+; numpy .* times as fast": 3, "log densities differ by": 1},
+    "cython_stream": {r"log densities differ by \S+; Python": 2, "after mini-batch steps differ by": 2},
+}
 PAGE = ROOT / "docs/cython.md"
 TOOLS = ("Cython", "setuptools", "mesonpy")
 
@@ -26,17 +30,17 @@ def is_editable():
     return Path(amofa.__file__).parent == ROOT / "amofa"
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A copy of the example, to be built there."""
-    if not EXAMPLE.is_dir():
+@pytest.fixture(params=EXAMPLES)
+def project(request, tmp_path):
+    """A copy of an example, to be built there."""
+    if not (ROOT / "examples").is_dir():
         pytest.skip("not a checkout")
     if is_editable():
         pytest.skip("amofa is an editable install, which Cython cannot cimport from")
     missing = [name for name in TOOLS if importlib.util.find_spec(name) is None]
     if missing or shutil.which(os.environ.get("CC", "cc")) is None:
         pytest.skip(f"no C compiler, or not installed: {missing}")
-    return shutil.copytree(EXAMPLE, tmp_path / "cython_hmm")
+    return shutil.copytree(ROOT / "examples" / request.param, tmp_path / request.param)
 
 
 def run(*command, cwd, **environment):
@@ -54,11 +58,27 @@ def run(*command, cwd, **environment):
 
 
 def check(folder):
-    """Run the example's own comparison with numpy; it fails beyond 1e-10."""
     output = run("check.py", cwd=folder, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     print(output)
-    assert len(re.findall(r"differ by \S+; numpy .* times as fast", output)) == 3
-    assert "log densities differ by" in output
+    for line, count in EXAMPLES[folder.name].items():
+        assert len(re.findall(line, output)) == count
+
+
+def test_code_looks_at_every_status():
+    """A call whose result nobody reads would be a line of its own."""
+    header = ROOT / "src/amofa/cython_amofa.pxd"
+    if not header.is_file():
+        pytest.skip("not a checkout")
+    names = "|".join(re.findall(r"^cdef (?:int|Py_ssize_t) (\w+)", header.read_text(encoding="utf-8"), re.MULTILINE))
+    code = "\n".join(blocks(PAGE, "cython")) + "".join(p.read_text("utf-8") for p in ROOT.glob("examples/*/*.pyx"))
+    assert re.findall(rf"^\s*(?:{names})\(.*", code, re.MULTILINE) == []
+
+
+def test_the_page_names_the_oldest_cython():
+    if not PAGE.is_file():
+        pytest.skip("not a checkout")
+    (oldest,) = set(re.findall(r'"cython>=([\d.]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+    assert f"Cython {oldest} or later is needed" in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -73,7 +93,7 @@ def test_meson_python(project):
     (wheel,) = (project / "dist").glob("*.whl")
     # The wheel's one module, beside check.py.
     run("-m", "zipfile", "-e", str(wheel), ".", cwd=project)
-    assert list(project.glob("cython_hmm.*.so")) or list(project.glob("cython_hmm.*.pyd"))
+    assert list(project.glob("cython_*.so")) or list(project.glob("cython_*.pyd"))
     check(project)
 
 
@@ -82,12 +102,12 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_code_of_the_page_is_that_of_the_example():
+def test_code_of_the_page_is_that_of_the_examples():
     if not PAGE.is_file():
         pytest.skip("not a checkout")
-    sources = {"cython": "cython_hmm.pyx", "meson": "meson.build", "python": "setup.py"}
+    sources = {"cython": "*.pyx", "meson": "meson.build", "python": "setup.py"}
     for language, name in sources.items():
-        code = (EXAMPLE / name).read_text(encoding="utf-8")
+        code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob(f"cython_*/{name}"))
         found = blocks(PAGE, language)
         assert found, language
         for block in found:
@@ -95,9 +115,10 @@ def test_code_of_the_page_is_that_of_the_example():
                 assert part.strip("\n") in code, part
 
 
-def test_commands_of_the_page_are_those_of_the_example():
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_commands_of_the_page_are_those_of_an_example(example):
     if not PAGE.is_file():
         pytest.skip("not a checkout")
-    commands = "".join(blocks(EXAMPLE / "README.md", "sh")).splitlines()
+    commands = "".join(blocks(ROOT / "examples" / example / "README.md", "sh")).splitlines()
     assert len(commands) > 3
     assert [line for block in blocks(PAGE, "sh") for line in block.splitlines() if line not in commands] == []

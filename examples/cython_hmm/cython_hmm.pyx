@@ -10,20 +10,28 @@ from libc.math cimport exp, log
 import numpy as np
 
 from amofa.cython_amofa cimport (
-    accumulate_statistics, maximize_component, maximize_work_size, mixture_size, n_features, posterior,
+    accumulate_statistics, check_mixture, maximize_component, maximize_work_size, mixture_size, n_features, posterior,
     prepare_mixture, rows_work_size, statistics_size)
 
 
 def log_density(const double[::1] mixture not None, const double[:, ::1] x not None):
-    """Return the log density of each row of x under a fitted mixture, ``model.cython_handle().mixture``."""
+    """Return the log density of each row of x under a fitted mixture, ``model.cython_handle().mixture``.
+
+    It is NaN for rows with a cell that is not finite. Raises ValueError if the mixture or x is of no use.
+    """
+    cdef double[::1] out = np.empty(x.shape[0]), work
+    cdef int status = check_mixture(&mixture[0], mixture.shape[0])
+    if status:
+        raise ValueError("mixture must be the prepared mixture of a handle of this process")
     if n_features(&mixture[0]) != x.shape[1]:
         raise ValueError("x must have the columns of the model")
-    result, work = np.empty(x.shape[0]), np.empty(rows_work_size(&mixture[0]))
-    cdef double[::1] out = result, scratch = work
+    work = np.empty(rows_work_size(&mixture[0]))
     if x.shape[0]:
         with nogil:
-            posterior(&mixture[0], x.shape[0], &x[0, 0], x.shape[1], 1, &out[0], NULL, NULL, NULL, &scratch[0])
-    return result
+            status = posterior(&mixture[0], x.shape[0], &x[0, 0], x.shape[1], 1, &out[0], NULL, NULL, NULL, &work[0])
+        if status < 0:
+            raise ValueError(f"status {status}")
+    return np.asarray(out)
 
 
 # ---- forward-backward ------------------------------------------------------------------------------------------------
@@ -114,18 +122,26 @@ cdef class Emissions:
         self.statistics = np.zeros((S, statistics_size(&self.mixtures[0, 0])))
         self.work = np.empty(max(rows_work_size(&self.mixtures[0, 0]), maximize_work_size(&self.mixtures[0, 0])))
 
-    cdef void log_densities(self, Py_ssize_t T, const double *x, double *out) noexcept nogil:
-        """Compute the log densities (S, T) of T rows under every state."""
+    cdef int log_densities(self, Py_ssize_t T, const double *x, double *out) noexcept nogil:
+        """Compute the log densities (S, T) of T rows under every state; return how many have none, or a status."""
         cdef Py_ssize_t s
+        cdef int status = 0
         for s in range(self.S):
-            posterior(&self.mixtures[s, 0], T, x, self.d, 1, out + s * T, NULL, NULL, NULL, &self.work[0])
+            status = posterior(&self.mixtures[s, 0], T, x, self.d, 1, out + s * T, NULL, NULL, NULL, &self.work[0])
+            if status:
+                break
+        return status
 
-    cdef void accumulate(self, Py_ssize_t T, const double *x, const double *gamma) noexcept nogil:
-        """Add the statistics of T rows, weighted by the probabilities (S, T) of the states."""
+    cdef int accumulate(self, Py_ssize_t T, const double *x, const double *gamma) noexcept nogil:
+        """Add the statistics of T rows, weighted by the probabilities (S, T) of the states; return the same."""
         cdef Py_ssize_t s
+        cdef int status = 0
         for s in range(self.S):
-            accumulate_statistics(&self.mixtures[s, 0], T, x, self.d, 1, gamma + s * T, &self.statistics[s, 0],
-                                  &self.work[0])
+            status = accumulate_statistics(&self.mixtures[s, 0], T, x, self.d, 1, gamma + s * T,
+                                           &self.statistics[s, 0], &self.work[0])
+            if status:
+                break
+        return status
 
     cdef Py_ssize_t maximize(
         self, const double *floor, double *means, double *loadings, double *uniquenesses,
@@ -165,6 +181,11 @@ def baum_welch_step(
     tuple
         The log-likelihood (nats) of the given parameters, and the new ones in the same order: initial, transition,
         means, loadings, uniquenesses.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together, a row is not finite, or a state loses its rows.
     """
     cdef Py_ssize_t S = means.shape[0], d = means.shape[1], p = loadings.shape[1], T, s, wrong
     cdef Emissions emissions = Emissions(means, loadings, uniquenesses)
@@ -178,6 +199,7 @@ def baum_welch_step(
     cdef double *log_emission
     cdef double *gamma
     cdef double log_likelihood = 0.0
+    cdef int status
     for sequence in sequences:
         x = sequence
         T = x.shape[0]
@@ -186,12 +208,15 @@ def baum_welch_step(
         memory = np.empty(4 * T * S + 2 * S)
         with nogil:
             log_emission, gamma = &memory[0], &memory[T * S]
-            emissions.log_densities(T, &x[0, 0], log_emission)
-            log_likelihood += forward_backward(T, S, &initial[0], &transition[0, 0], log_emission, gamma, &xi[0, 0],
-                                               &memory[2 * T * S])
-            emissions.accumulate(T, &x[0, 0], gamma)
-            for s in range(S):
-                first[s] += gamma[s * T]
+            status = emissions.log_densities(T, &x[0, 0], log_emission)
+            if status == 0:
+                log_likelihood += forward_backward(T, S, &initial[0], &transition[0, 0], log_emission, gamma,
+                                                   &xi[0, 0], &memory[2 * T * S])
+                status = emissions.accumulate(T, &x[0, 0], gamma)
+                for s in range(S):
+                    first[s] += gamma[s * T]
+        if status:
+            raise ValueError(f"{status} rows of a sequence are not finite, or too far from every state")
     new_means, new_loadings, new_uniquenesses = np.empty((S, d)), np.empty((S, p, d)), np.empty((S, d))
     cdef double[:, ::1] m = new_means, u = new_uniquenesses
     cdef double[:, :, ::1] w = new_loadings
