@@ -13,8 +13,10 @@ from pathlib import Path
 
 from amofa._parallel.blas import n_other_holders
 
-# The limit by `use_threads`, or a worker's share of it; None means the default.
+# The number by `use_threads`, or a worker's share of it; None means the default.
 wanted_threads: ContextVar[int | None] = ContextVar("amofa_threads", default=None)
+# What threadpoolctl allows, whatever is wanted: see `amofa._parallel.threadpool`. None means no limit.
+thread_limit: ContextVar[int | None] = ContextVar("amofa_thread_limit", default=None)
 
 
 @contextmanager
@@ -43,22 +45,30 @@ def use_threads(n_threads: int | None = None) -> Iterator[None]:
 
 def n_threads() -> int:
     """Return the number of threads that the caller may use."""
-    wanted = wanted_threads.get()
-    return default_threads() if wanted is None else wanted
+    wanted, limit = wanted_threads.get(), thread_limit.get()
+    if wanted is None:
+        return default_threads()
+    return wanted if limit is None else min(wanted, limit)
 
 
 def default_threads() -> int:
     """Return the default number of threads.
 
     This is one for each core that the process may use, but at most the environment variable OMP_NUM_THREADS, which
-    joblib sets in its workers. Fits that run in several threads at the same time share them. A process that
-    `multiprocessing` has started has one, since there are others.
+    joblib sets in its workers, and what `threadpoolctl.threadpool_limits` allows. Fits that run in several threads at
+    the same time share them. A process that `multiprocessing` has started has one, since there are others.
     """
+    most, limit = most_threads(), thread_limit.get()
+    return max(1, (most if limit is None else min(most, limit)) // (n_other_holders() + 1))
+
+
+def most_threads() -> int:
+    """Return the default number of threads of a fit that is alone and has no limit."""
     if parent_process() is not None:
         return 1
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     limit = int(given) if given.isdecimal() and int(given) else math.inf
-    return max(1, int(min(available_cores(), limit)) // (n_other_holders() + 1))
+    return int(min(available_cores(), limit))
 
 
 def available_cores() -> int:
