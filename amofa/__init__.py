@@ -8,10 +8,14 @@ except ImportError as error:
         "with python -m pip install --editable ."
     ) from error
 
+import importlib
+from typing import TYPE_CHECKING
+
 # Before the modules below: from deep within them it takes longer, a tenth of the time of `import amofa`.
 import scipy.linalg  # noqa: F401
 
 from amofa._search.monitor import FitInterrupted
+from amofa._show_versions import show_versions
 from amofa.fitting import fit
 from amofa.history import LiveIteration, LiveStep
 from amofa.io import load
@@ -31,4 +35,26 @@ __all__ = [
     "fit",
     "load",
     "scan",
+    "show_versions",
 ]
+
+# Public modules, which are loaded when they are first used.
+_MODULES = ("baselines", "classes", "criterion", "cython_amofa", "metrics", "plot", "sklearn", "threads")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES])
+
+
+if TYPE_CHECKING:
+    from amofa import baselines, classes, criterion, cython_amofa, metrics, plot, sklearn, threads  # noqa: F401
+else:
+
+    def __getattr__(name):
+        if name not in _MODULES:
+            raise AttributeError(f"module 'amofa' has no attribute {name!r}")
+        try:
+            return importlib.import_module(f"amofa.{name}")
+        except ModuleNotFoundError as error:
+            # What looks through all names, like help, goes on; whoever uses this one reads what to install.
+            raise AttributeError(str(error)) from error

@@ -25,7 +25,7 @@ LAYERS = (
     ("_kernels", "cython_amofa"),
     ("_parameters", "_parallel"),
     ("handle", "metrics", "threads"),
-    ("_data",),
+    ("_data", "_show_versions"),
     ("_em",),
     ("_model",),
     ("plot",),
@@ -84,6 +84,49 @@ def test_version_is_that_of_the_metadata():
 
 def test_public_names_exist():
     assert [name for name in amofa.__all__ if not hasattr(amofa, name)] == []
+
+
+def test_dir_shows_public_names_and_modules_and_nothing_else():
+    modules = {"baselines", "classes", "criterion", "cython_amofa", "metrics", "plot", "sklearn", "threads"}
+    assert set(dir(amofa)) == {*amofa.__all__, *modules}
+    assert modules <= set(MODULES)
+
+
+def test_public_modules_are_loaded_when_they_are_used(tmp_path):
+    code = """import sys, amofa
+assert not {"amofa.plot", "amofa.classes", "amofa.baselines", "amofa.sklearn"} & set(sys.modules)
+print(amofa.plot.clusters.__name__, amofa.metrics.__name__, amofa.criterion.__name__, amofa.classes.__name__)
+try:
+    amofa.plots
+except AttributeError as error:
+    print(error)"""
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines() == [
+        "clusters amofa.metrics amofa.criterion amofa.classes",
+        "module 'amofa' has no attribute 'plots'",
+    ]
+
+
+def test_a_module_whose_package_is_missing_says_what_to_install(tmp_path):
+    code = """import inspect, sys
+sys.modules["sklearn"] = None
+import amofa
+assert "fit" in dict(inspect.getmembers(amofa))
+amofa.sklearn.AMoFA"""
+    result = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert "AttributeError: amofa.sklearn needs scikit-learn: pip install 'amofa[sklearn]'" in result.stderr
+
+
+def test_versions_are_shown(capsys):
+    amofa.show_versions()
+    shown = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert shown["amofa"] == amofa.__version__
+    assert shown["python"].startswith(sys.version.split()[0])
+    assert shown["numpy"] == importlib.metadata.version("numpy")
+    assert "cores for this process" in shown["processor"]
+    assert any(value.startswith(f"amofa {amofa.__version__}: ") for name, value in shown.items() if "threads" in name)
 
 
 def test_package_is_typed():
