@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,9 +75,6 @@ class Spread(Protocol):
     def explained(self, directions: FloatArray) -> float:
         """Return the sum of the variances of projections on the rows of ``directions``, (p, d)."""
 
-    def scaled(self, scale: FloatArray) -> Spread:
-        """Return the second moments of the columns times ``scale``."""
-
     def pooled(self, share: float, other: Any, difference: FloatArray) -> Spread:
         """Return those of these rows, with ``share`` of the weight, and others; ``difference`` is that of the means."""
 
@@ -90,6 +87,11 @@ class Spread(Protocol):
         self, count: float, uniquenesses: FloatArray, n_factors: int, most: int, choice: FactorChoice
     ) -> Analyser:
         """Return the analyser with the lowest cost, including its price, and at most ``most`` factors."""
+
+    def choose_principal(
+        self, count: float, uniquenesses: FloatArray, floor: FloatArray, numbers: range, n_rounds: int, pricing: Pricing
+    ) -> Analyser:
+        """Return the best of these numbers of factors given the uniquenesses, which follow in each round."""
 
 
 class Covariance:
@@ -113,9 +115,6 @@ class Covariance:
 
     def explained(self, directions: FloatArray) -> float:
         return float(np.einsum("ij,ij->", directions @ self.matrix, directions))
-
-    def scaled(self, scale: FloatArray) -> Covariance:
-        return Covariance(self.matrix * scale * scale[:, None], self.solver)
 
     def pooled(self, share: float, other: Any, difference: FloatArray) -> Covariance:
         between = share * (1 - share) * np.outer(difference, difference)
@@ -149,6 +148,11 @@ class Covariance:
     ) -> Analyser:
         return choose(self.solver, self.matrix, count, uniquenesses, n_factors, most, choice)
 
+    def choose_principal(
+        self, count: float, uniquenesses: FloatArray, floor: FloatArray, numbers: range, n_rounds: int, pricing: Pricing
+    ) -> Analyser:
+        return choose_principal(self.solver, self.matrix, count, uniquenesses, floor, numbers, n_rounds, pricing)
+
 
 def choose(
     solver: Solver,
@@ -180,6 +184,37 @@ def choose(
     return Analyser(loadings[:number], found, cost)
 
 
+def choose_principal(
+    solver: Solver,
+    moments: FloatArray,
+    count: float,
+    uniquenesses: FloatArray,
+    floor: FloatArray,
+    numbers: range,
+    n_rounds: int,
+    pricing: Pricing,
+) -> Analyser:
+    """Choose among numbers of factors; see `amofa._kernels._factor_analysis.Solver.choose_principal`."""
+    least, most = numbers[0], numbers[-1]
+    prices = pricing.prices(count, most)
+    # Factors beyond the number of columns are empty.
+    used = min(most, len(uniquenesses))
+    prices[used] = prices[most]
+    prices[: min(least, used)] = np.inf
+    found, loadings = uniquenesses.copy(), np.zeros((most, len(uniquenesses)))
+    cost, number = solver.choose_principal(
+        moments,
+        count,
+        prices[: used + 1],
+        *pricing.mean_prices(count),
+        floor,
+        found,
+        loadings[:used],
+        n_rounds,
+    )
+    return Analyser(loadings[: max(number, least)], found, cost)
+
+
 @dataclass(frozen=True)
 class FactorChoice:
     """Chooses the number of factors of an analyser by a criterion."""
@@ -201,9 +236,10 @@ class FactorChoice:
         if self.noise.is_isotropic:
             return self._isotropic(count, spread, self._numbers(count, spread))
         if self.noise.is_shared:
-            return self._best_given_noise(count, spread, uniquenesses)
+            return self._principal(count, spread, uniquenesses, self.prior.floor, 0)
         if self.is_rough and len(uniquenesses) >= _LEAST_ROUGH_COLUMNS:
-            return self._rough(count, spread, uniquenesses)
+            least = np.maximum(self.prior.floor, _LEAST_ROUGH_NOISE * spread.variances)
+            return self._principal(count, spread, uniquenesses, least, _ROUGH_ROUNDS)
         if self.n_factors is not None:
             return self._solve(count, spread, uniquenesses, self.n_factors)
         return spread.choose(count, uniquenesses, n_factors, self.most_factors(count, spread), self)
@@ -213,31 +249,11 @@ class FactorChoice:
         log_determinant = float(np.log(found).sum() + _log_excess(spectrum[:n_factors]).sum())
         return Analyser(loadings, found, cost + self.pricing.component(count, n_factors, log_determinant))
 
-    def _best_given_noise(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
-        scale = 1.0 / np.sqrt(uniquenesses)
+    def _principal(
+        self, count: float, spread: Spread, uniquenesses: FloatArray, floor: FloatArray, n_rounds: int
+    ) -> Analyser:
         numbers = self._numbers(count, spread)
-        values, vectors = padded_axes(spread.scaled(scale), numbers[-1])
-        excess = np.maximum(values, 1.0)
-        logs = np.log(excess)
-        log_noise, trace = float(np.log(uniquenesses).sum()), float(spread.variances @ scale**2)
-        # What factors with these eigenvalues of the whitened covariance matrix add to the log-likelihood.
-        gains = np.append(0.0, count / 2 * np.cumsum(excess - 1.0 - logs))[numbers]
-        log_determinants = log_noise + np.append(0.0, np.cumsum(logs))[numbers]
-        concentrated, least = self.pricing.mean_prices(count)
-        means = 0.5 * np.maximum(concentrated - log_determinants, least)
-        costs = means + self.pricing.prices(count, numbers[-1])[numbers] - gains
-        best = int(np.argmin(costs))
-        q = numbers[best]
-        loadings = np.sqrt(np.maximum(values[:q, None] - 1.0, 0.0)) * vectors[:q] / scale
-        return Analyser(loadings, uniquenesses, count / 2 * (log_noise + trace) + float(costs[best]))
-
-    def _rough(self, count: float, spread: Spread, uniquenesses: FloatArray) -> Analyser:
-        """Choose the number of factors by principal factor analysis: loadings and uniquenesses in turn."""
-        least = np.maximum(self.prior.floor, _LEAST_ROUGH_NOISE * spread.variances)
-        for _ in range(_ROUGH_ROUNDS):
-            found = self._best_given_noise(count, spread, uniquenesses)
-            uniquenesses = np.maximum(spread.variances - (found.loadings**2).sum(axis=0), least)
-        return replace(found, uniquenesses=uniquenesses)
+        return spread.choose_principal(count, uniquenesses, floor, numbers, n_rounds, self.pricing)
 
     def isotropic(self, count: float, spread: Spread, n_factors: int) -> Analyser:
         """Return the analyser with n factors and one variance for all columns, by one eigendecomposition."""

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amofa._data.row_chunks import Samples
-from amofa._em.factor_analysis import MOST_STEPS, TOLERANCE, Analyser, FactorChoice, Prior, choose
+from amofa._em.factor_analysis import MOST_STEPS, TOLERANCE, Analyser, FactorChoice, Prior, choose, choose_principal
 from amofa._kernels._factor_analysis import Solver
 from amofa._typing import FloatArray
+from amofa.criterion import Pricing
 
 # Rows with a smaller share of the weight of a component add nothing to its second moments.
 LEAST_SHARE = 1e-14
@@ -49,9 +50,6 @@ class Panel:
     def explained(self, directions: FloatArray) -> float:
         return float(((self.rows @ directions.T) ** 2).sum())
 
-    def scaled(self, scale: FloatArray) -> Panel:
-        return Panel(self.rows * scale)
-
     def pooled(self, share: float, other: Any, difference: FloatArray) -> Panel:
         between = np.sqrt(share * (1 - share)) * difference
         return Panel(np.vstack([np.sqrt(share) * self.rows, np.sqrt(1 - share) * other.rows, between]))
@@ -67,6 +65,13 @@ class Panel:
     ) -> Analyser:
         m, d = self.rows.shape
         return choose(Solver(d, 1, most, m), self.rows, count, uniquenesses, n_factors, most, choice)
+
+    def choose_principal(
+        self, count: float, uniquenesses: FloatArray, floor: FloatArray, numbers: range, n_rounds: int, pricing: Pricing
+    ) -> Analyser:
+        m, d = self.rows.shape
+        solver = Solver(d, 1, numbers[-1], m)
+        return choose_principal(solver, self.rows, count, uniquenesses, floor, numbers, n_rounds, pricing)
 
 
 def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[FloatArray, list[Panel]]:

@@ -63,10 +63,13 @@ def slowly_chosen(covariance, n, prices, n_factors, max_steps=100, tol=1e-10):
         values = np.maximum(best[2][q:most], 1.0)
         saved = np.cumsum(n / 2 * (values - 1 - np.log(values))) - (prices[q + 1 :] - prices[q])
         more = int(np.argmax(saved)) + 1 if saved.max() > 0 else 1
-        trial = solve(best[1], q + more)
-        if trial[0] > best[0] - 1e-3:
+        for number in range(q + more, min(q + more + 2, most + 1)):
+            trial = solve(best[1], number)
+            if trial[0] <= best[0] - 1e-3:
+                break
+        else:
             break
-        best, q = trial, q + more
+        best, q = trial, number
     while q:
         fewer = q - 1
         while fewer and prices[q] <= prices[fewer]:
@@ -159,3 +162,90 @@ def test_a_choice_of_what_is_not_finite_is_refused():
     covariance[0, 0] = np.nan
     with pytest.raises(FloatingPointError, match="not finite"):
         chosen(Solver(4), covariance, 10.0, np.arange(4.0))
+
+
+def test_two_factors_may_pay_where_one_does_not(rng):
+    """Strong factors 1 and 2, and two weak ones of equal size, whose prices rise less from 3 to 4 than from 2 to 3."""
+    d, n = 30, 200.0
+    covariance = sample_covariance(rng, model_covariance(rng, d, 4), int(n))
+    solver, prices = Solver(d), np.zeros(6)
+    costs = [chosen(solver, covariance, n, np.where(np.arange(6) == q, 0.0, 1e9), n_factors=q)[0] for q in range(5)]
+    # The prices make the costs of 2, 3 and 4 factors 0, 5 and -5, and those of others 100 more.
+    prices[:5] = np.array([100.0, 100.0, 0.0, 5.0, -5.0]) - costs
+    prices[5] = prices[4] + 1e4
+    cost, number, _, _ = chosen(solver, covariance, n, prices, n_factors=2)
+    assert number == 4
+    assert cost == pytest.approx(-5.0, abs=1e-3)
+
+
+# ---- by principal factors --------------------------------------------------------------------------------------------
+
+
+def slowly_chosen_given_noise(covariance, n, prices, psi, mean_price, least_mean_price):
+    """The cost, the number of factors and the loadings that cost least with these uniquenesses."""
+    scale = np.sqrt(psi)
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    candidates = []
+    for q, price in enumerate(prices):
+        active = np.maximum(values[::-1][:q] - 1.0, 0.0)
+        loadings = np.sqrt(active)[:, None] * vectors.T[::-1][:q] * scale
+        sigma = loadings.T @ loadings + np.diag(psi)
+        log_determinant = np.linalg.slogdet(sigma)[1]
+        cost = n / 2 * (log_determinant + np.trace(np.linalg.solve(sigma, covariance)))
+        cost += price + max(mean_price - log_determinant, least_mean_price) / 2
+        candidates.append((cost, q, loadings))
+    return min(candidates, key=lambda candidate: candidate[0])
+
+
+@pytest.mark.parametrize("n_rounds", [0, 1, 3])
+@pytest.mark.parametrize(("d", "p"), [(1, 0), (4, 1), (12, 3), (40, 2)])
+@pytest.mark.parametrize("is_panel", [False, True])
+def test_principal_factors_are_the_slow_ones(rng, d, p, n_rounds, is_panel):
+    n, floor = 500, np.full(d, 0.05)
+    rows = rng.multivariate_normal(np.zeros(d), model_covariance(rng, d, p), n) / np.sqrt(n)
+    covariance, most = rows.T @ rows, d // 2
+    prices, psi = 0.5 * np.log(n) * d * np.arange(most + 1.0), rng.uniform(0.2, 1.0, d)
+    solver = Solver(d, 1, most, n) if is_panel else Solver(d)
+    found, loadings = psi.copy(), np.full((most, d), np.nan)
+    moments = rows if is_panel else covariance
+    cost, number = solver.choose_principal(
+        moments, float(n), prices, d * np.log(n), 1.0, floor, found, loadings, n_rounds
+    )
+    for _ in range(max(n_rounds, 1)):
+        slow_cost, slow_number, slow_loadings = slowly_chosen_given_noise(
+            covariance, n, prices, np.maximum(psi, floor), d * np.log(n), 1.0
+        )
+        if n_rounds:
+            psi = np.maximum(np.diag(covariance) - (slow_loadings**2).sum(axis=0), floor)
+    assert number == slow_number
+    assert relative_error(cost, slow_cost) < 1e-12
+    np.testing.assert_allclose(found, psi, rtol=1e-10)
+    np.testing.assert_allclose(
+        loadings[:number].T @ loadings[:number], slow_loadings.T @ slow_loadings, rtol=1e-10, atol=1e-12
+    )
+
+
+def test_principal_factors_of_what_does_not_fit_are_refused(rng):
+    d = 3
+    arguments = {
+        "moments": np.eye(d),
+        "count": 10.0,
+        "prices": np.zeros(3),
+        "mean_price": 0.0,
+        "least_mean_price": 0.0,
+        "floor": np.full(d, 1e-4),
+        "uniquenesses": np.ones(d),
+        "loadings": np.zeros((2, d)),
+        "n_rounds": 1,
+    }
+    wrong = [
+        ("shapes", {"moments": np.eye(2)}),
+        ("price", {"prices": np.zeros(2)}),
+        ("room", {"prices": np.zeros(5), "loadings": np.zeros((4, d))}),
+        ("positive", {"count": 0.0}),
+    ]
+    for message, change in wrong:
+        with pytest.raises(ValueError, match=message):
+            Solver(d).choose_principal(**arguments | change)
+    with pytest.raises(FloatingPointError, match="not finite"):
+        Solver(d).choose_principal(**arguments | {"moments": np.full((d, d), np.nan)})

@@ -53,3 +53,15 @@ class Solver:
         patience: float,
         least_saving: float,
     ) -> tuple[float, int]: ...
+    def choose_principal(
+        self,
+        moments: NDArray[np.float64],
+        count: float,
+        prices: NDArray[np.float64],
+        mean_price: float,
+        least_mean_price: float,
+        floor: NDArray[np.float64],
+        uniquenesses: NDArray[np.float64],
+        loadings: NDArray[np.float64],
+        n_rounds: int,
+    ) -> tuple[float, int]: ...

@@ -14,8 +14,8 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from amofa._kernels._newton cimport (
-    Prices, Problem, best_number, is_space_too_large, search, set_loadings, set_uniquenesses, space_length, start_from,
-    start_near, view_space)
+    Prices, Problem, best_number, best_number_given_noise, is_space_too_large, search, set_loadings,
+    set_principal_noise, set_uniquenesses, space_length, start_from, start_near, view_space)
 
 # A Newton step that promises less than this for each row, in nats, is not worth its evaluation, nor would rounding show
 # whether the cost falls.
@@ -139,38 +139,22 @@ cdef class Solver:
 
         The price of q factors is ``prices[q] + max(mean_price - log |Sigma|, least_mean_price) / 2`` nats. Factors are
         added while that saves ``least_saving``: as many at a time as pay with the present uniquenesses, or one on
-        trial. With Psi fixed, factor j adds n/2 (l_j - 1 - log l_j) to the log-likelihood; a better Psi only adds to
-        that. Then they are removed while that costs nothing, since they absorb the noise of columns. A trial is
-        given up if ``patience`` times the decrease that its next step promises would not make it better.
+        trial; if they do not pay, one more is tried. With Psi fixed, factor j adds n/2 (l_j - 1 - log l_j) to the
+        log-likelihood; a better Psi only adds to that. Then they are removed while that costs nothing, since they
+        absorb the noise of columns. A trial is given up if ``patience`` times the decrease that its next step promises
+        would not make it better.
 
         Returns the cost, including the price, and the number of factors. Raises what `solve` does.
         """
-        cdef Py_ssize_t d = self.space.d, most = prices.shape[0] - 1
         cdef Py_ssize_t[2] offsets, rows
-        cdef Problem problem
-        cdef Prices costs
+        cdef Problem problem = self.problem_of_one(moments, count, floor, uniquenesses, loadings, offsets, rows)
+        cdef Prices costs = self.checked_prices(prices, mean_price, least_mean_price, loadings)
         cdef double cost
-        if (moments.shape[1] != d or floor.shape[0] != d or prior_scale.shape[0] != d or uniquenesses.shape[0] != d
-                or loadings.shape[1] != d or (self.most_rows < 0 and moments.shape[0] != d)):
+        if prior_scale.shape[0] != self.space.d:
             raise ValueError("shapes do not agree")
-        if not 0 <= n_factors <= most or loadings.shape[0] != most:
+        if not 0 <= n_factors <= costs.most:
             raise ValueError("there must be a price of each number of factors, and room for their loadings")
-        if most > self.most_factors or (self.most_rows >= 0 and moments.shape[0] > self.most_rows):
-            raise ValueError("more factors or rows than the solver has room for")
-        if not count > 0.0:
-            raise ValueError("counts must be positive")
-        memset(&problem, 0, sizeof(problem))
-        problem.n_matrices, problem.prior_count = 1, prior_count
-        problem.counts, problem.offsets = &count, offsets
-        problem.floor, problem.prior_scale, problem.factors_alone = &floor[0], &prior_scale[0], True
-        if self.most_rows < 0:
-            problem.covariances = &moments[0, 0]
-        else:
-            problem.row_offsets = rows
-            if moments.shape[0]:
-                problem.panels = &moments[0, 0]
-        rows[0], rows[1], offsets[0], offsets[1] = 0, moments.shape[0], 0, n_factors
-        costs.most, costs.of_factors, costs.mean, costs.least_mean = most, &prices[0], mean_price, least_mean_price
+        offsets[1], problem.prior_count, problem.prior_scale = n_factors, prior_count, &prior_scale[0]
         with nogil:
             start_from(&self.space, &problem, &uniquenesses[0])
             cost = best_number(&self.space, &problem, offsets, &costs, max_steps, tol, patience, least_saving)
@@ -179,6 +163,80 @@ cdef class Solver:
         if not isfinite(cost):
             raise FloatingPointError("a covariance matrix is not finite")
         return cost, offsets[1]
+
+    def choose_principal(
+        self,
+        const double[:, ::1] moments not None,  # IN   as in `choose`
+        double count,
+        const double[::1] prices not None,  # IN   (most + 1)
+        double mean_price,
+        double least_mean_price,
+        const double[::1] floor not None,  # IN   (d)
+        double[::1] uniquenesses not None,  # INOUT (d)
+        double[:, ::1] loadings not None,  # OUT  (most, d), the first rows
+        Py_ssize_t n_rounds,
+    ):
+        """Choose the number of factors that costs least with the given uniquenesses, without a prior.
+
+        In principal factor analysis, for ``n_rounds`` above 0, uniquenesses then become what the loadings leave of the
+        variances, and so on. With 0 they stay as they are.
+
+        Returns the cost before the last change of the uniquenesses, with the price that `choose` has, and the number of
+        factors. Raises what `solve` does.
+        """
+        cdef Py_ssize_t[2] offsets, rows
+        cdef Problem problem = self.problem_of_one(moments, count, floor, uniquenesses, loadings, offsets, rows)
+        cdef Prices costs = self.checked_prices(prices, mean_price, least_mean_price, loadings)
+        cdef double cost
+        with nogil:
+            for _ in range(max(n_rounds, 1)):
+                start_from(&self.space, &problem, &uniquenesses[0])
+                cost = best_number_given_noise(&self.space, &problem, offsets, &costs)
+                set_loadings(&self.space, 1, offsets, &loadings[0, 0] if offsets[1] else NULL)
+                if n_rounds > 0:
+                    set_principal_noise(
+                        &self.space, &problem, &loadings[0, 0] if offsets[1] else NULL, &uniquenesses[0])
+        if not isfinite(cost):
+            raise FloatingPointError("a covariance matrix is not finite")
+        return cost, offsets[1]
+
+    cdef Problem problem_of_one(
+        self, const double[:, ::1] moments, double count, const double[::1] floor, const double[::1] uniquenesses,
+        const double[:, ::1] loadings, Py_ssize_t *offsets, Py_ssize_t *rows,
+    ):
+        """Set up the problem of one analyser without a prior; `offsets` and `rows` have room for two numbers each."""
+        cdef Py_ssize_t d = self.space.d
+        cdef Problem problem
+        if (moments.shape[1] != d or floor.shape[0] != d or uniquenesses.shape[0] != d or loadings.shape[1] != d
+                or (self.most_rows < 0 and moments.shape[0] != d)):
+            raise ValueError("shapes do not agree")
+        if loadings.shape[0] > self.most_factors or (self.most_rows >= 0 and moments.shape[0] > self.most_rows):
+            raise ValueError("more factors or rows than the solver has room for")
+        if not count > 0.0:
+            raise ValueError("counts must be positive")
+        memset(&problem, 0, sizeof(problem))
+        problem.n_matrices, problem.floor, problem.factors_alone = 1, &floor[0], True
+        # The solver keeps the count, whose address is asked for.
+        self.count = count
+        problem.counts, problem.offsets = &self.count, offsets
+        if self.most_rows < 0:
+            problem.covariances = &moments[0, 0]
+        else:
+            problem.row_offsets = rows
+            if moments.shape[0]:
+                problem.panels = &moments[0, 0]
+        rows[0], rows[1], offsets[0], offsets[1] = 0, moments.shape[0], 0, 0
+        return problem
+
+    cdef Prices checked_prices(
+        self, const double[::1] prices, double mean_price, double least_mean_price, const double[:, ::1] loadings
+    ):
+        cdef Prices costs
+        costs.most, costs.mean, costs.least_mean = prices.shape[0] - 1, mean_price, least_mean_price
+        if costs.most < 0 or loadings.shape[0] != costs.most:
+            raise ValueError("there must be a price of each number of factors, and room for their loadings")
+        costs.of_factors = &prices[0]
+        return costs
 
     cdef Problem checked_problem(
         self, Py_ssize_t K, const double[::1] counts, const Py_ssize_t[::1] offsets, const double[::1] floor,

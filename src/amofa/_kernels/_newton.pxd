@@ -63,5 +63,9 @@ cdef double search(
 cdef double best_number(
     Space *space, const Problem *problem, Py_ssize_t *offsets, const Prices *prices, Py_ssize_t max_steps, double tol,
     double patience, double least_saving) noexcept nogil
+cdef double best_number_given_noise(
+    Space *space, const Problem *problem, Py_ssize_t *offsets, const Prices *prices) noexcept nogil
+cdef void set_principal_noise(
+    Space *space, const Problem *problem, const double *loadings, double *uniquenesses) noexcept nogil
 cdef void set_uniquenesses(Space *space, const Problem *problem, double *uniquenesses) noexcept nogil
 cdef void set_loadings(Space *space, Py_ssize_t K, const Py_ssize_t *offsets, double *loadings) noexcept nogil

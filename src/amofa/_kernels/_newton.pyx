@@ -96,11 +96,17 @@ cdef double best_number(
 ) noexcept nogil:
     """Run `Solver.choose` from ``here.log_noise`` and ``offsets[1]`` factors, which get the result."""
     cdef double cost = search(space, problem, max_steps, tol, INFINITY, 0.0) + price(space, offsets[1], prices, problem)
-    cdef Py_ssize_t q = offsets[1], more, fewer
+    cdef Py_ssize_t q = offsets[1], more, fewer, number
     while q < prices.most and isfinite(cost):
         more = paying_factors(space, problem, q, prices)
-        if not more or not try_number(
-                space, problem, offsets, q + more, prices, &cost, cost - least_saving, max_steps, tol, patience):
+        if not more:
+            break
+        # Two factors may pay where one does not.
+        for number in range(q + more, min(q + more + 2, prices.most + 1)):
+            if try_number(
+                    space, problem, offsets, number, prices, &cost, cost - least_saving, max_steps, tol, patience):
+                break
+        if offsets[1] == q:
             break
         q = offsets[1]
     while q > 0 and isfinite(cost):
@@ -179,6 +185,52 @@ cdef double price(Space *space, Py_ssize_t q, const Prices *prices, const Proble
     for j in range(n_active(space, &space.here, problem.offsets, 0)):
         log_determinant += log(space.here.values[j])
     return prices.of_factors[q] + 0.5 * max(prices.mean - log_determinant, prices.least_mean)
+
+
+cdef double best_number_given_noise(
+    Space *space, const Problem *problem, Py_ssize_t *offsets, const Prices *prices,
+) noexcept nogil:
+    """Choose ``offsets[1]``, the number of factors that costs least with the uniquenesses here. Returns the cost."""
+    cdef Py_ssize_t best = 0, q
+    cdef double cost, value, least = INFINITY, log_determinant = 0.0, half = 0.5 * problem.counts[0]
+    offsets[1] = prices.most
+    evaluate(space, problem, &space.here)
+    cost = space.here.cost
+    for q in range(n_active(space, &space.here, offsets, 0)):
+        cost += half * (space.here.values[q] - 1.0 - log(space.here.values[q]))
+    for q in range(space.d):
+        log_determinant += space.here.log_noise[q]
+    for q in range(prices.most + 1):
+        if q:
+            value = max(space.here.values[q - 1], 1.0)
+            cost -= half * (value - 1.0 - log(value))
+            log_determinant += log(value)
+        value = cost + prices.of_factors[q] + 0.5 * max(prices.mean - log_determinant, prices.least_mean)
+        if not value >= least:
+            best, least = q, value
+    offsets[1] = best
+    return least
+
+
+cdef void set_principal_noise(
+    Space *space, const Problem *problem, const double *loadings, double *uniquenesses,
+) noexcept nogil:
+    """Set the uniquenesses to what the loadings leave of the variances, down to the floor."""
+    cdef Py_ssize_t d = space.d, i, j
+    cdef double *left = space.raw
+    memset(left, 0, d * sizeof(double))
+    if problem.row_offsets == NULL:
+        for j in range(d):
+            left[j] = problem.covariances[j * d + j]
+    else:
+        for i in range(problem.row_offsets[0], problem.row_offsets[1]):
+            for j in range(d):
+                left[j] += problem.panels[i * d + j] * problem.panels[i * d + j]
+    for i in range(problem.offsets[1]):
+        for j in range(d):
+            left[j] -= loadings[i * d + j] * loadings[i * d + j]
+    for j in range(d):
+        uniquenesses[j] = max(left[j], problem.floor[j])
 
 
 # ---- the search ------------------------------------------------------------------------------------------------------
