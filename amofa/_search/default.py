@@ -182,7 +182,7 @@ class DefaultSearch(Descent):
             found if found is best or noise is not Noise.SHARED else None
             for noise, found in zip(self.families, state.results, strict=True)
         ]
-        state.results, state.family = [], 0
+        state.results, state.family, state.seed_cost = [], 0, None
         state.level += 1
         self.set_level(state.level)
         self._go_to("start")

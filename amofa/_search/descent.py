@@ -100,9 +100,7 @@ class Descent(Search):
     def tidy(self) -> None:
         """Merge the components as far as that pays, which is much cheaper than splits in between."""
         if self._try_merge() is None:
-            costs = [each.cost for each in (*self.state.results, self.state.found) if each is not None]
-            bar = min(costs, default=np.inf) + _FAR_BEHIND * self.level.total_weight + _ANYWAY
-            self._go_to("look" if self.current.cost < bar else "conclude")
+            self._go_to("conclude" if self._is_far_behind() else "look")
 
     # -- phases: moves ---------------------------------------------------------------------------------------------
 
@@ -209,6 +207,19 @@ class Descent(Search):
     def bar(self) -> float:
         """Return the cost below which a model is better."""
         return self.current.cost - least_gain(self.current)
+
+    def _is_far_behind(self) -> bool:
+        """Return whether a mixture to start from is not worth any splits.
+
+        Those of the level before are compared with each other, since they still have to grow on more rows.
+        """
+        state, cost = self.state, self.current.cost
+        if state.seeds:
+            if state.seed_cost is None:
+                state.seed_cost = cost
+            return cost > state.seed_cost
+        costs = [each.cost for each in (*state.results, state.found) if each is not None]
+        return cost >= min(costs, default=np.inf) + _FAR_BEHIND * self.level.total_weight + _ANYWAY
 
     def _most_trials(self) -> int:
         """Return how many moves are tried one by one: with many components, none of them gains much."""

@@ -54,6 +54,7 @@ class State:
     ways: list[Parameters] | None = None  # mixtures to descend from; None before they are looked for
     results: list[Outcome | None] = field(default_factory=list)  # the best mixtures of the kinds of noise before it
     seeds: list[Outcome | None] = field(default_factory=list)  # those of all kinds of noise on the level before
+    seed_cost: float | None = None  # of the first of these on this level, once EM has run
     result: Outcome | None = None  # the best of those that were refined
 
 
