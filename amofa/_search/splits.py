@@ -22,7 +22,7 @@ _MOST_AXES = 64
 _LEAST_AXIS = 1e-12
 # Planes through the mean are perpendicular to this many leading axes, and to the last.
 _LEADING_AXES = 3
-# Invariant axes need this many rows for each axis that they are made from.
+# Whitened rows are too far from each other, the more the fewer they are; each axis needs this many of them.
 _ROWS_PER_AXIS = 3
 # Parallel planes are looked for on this many lines, those that are least like a Gaussian, and divide the rows into at
 # most this many parts.
@@ -133,14 +133,21 @@ def invariant_axes(scores: FloatArray, weights: FloatArray) -> FloatArray:
 
     The scores given are those of the principal axes with variance 1. Invariant axes are the eigenvectors of the second
     moments that weigh rows by their squared distance (Tyler, Critchley, Duembgen & Oja 2009): groups of similar size
-    lie apart on the first ones, and small groups lie far from the others on the last ones. If there are few rows, only
-    leading principal axes are used.
+    lie apart on the first ones, and small groups lie far from the others on the last ones.
     """
-    scores = scores[: max(1, scores.shape[1] // _ROWS_PER_AXIS)]
+    scores = usable_axes(scores)
     distances = (scores**2).sum(axis=0)
     _, vectors = np.linalg.eigh((scores * (weights * distances)) @ scores.T)
     rotated: FloatArray = vectors.T @ scores
     return rotated
+
+
+def usable_axes(scores: FloatArray) -> FloatArray:
+    """Return the scores (q, n) of rows on as many leading principal axes, with variance 1, as there are rows for.
+
+    On as many axes as rows, all rows would be equally far from each other.
+    """
+    return scores[: max(1, scores.shape[1] // _ROWS_PER_AXIS)]
 
 
 def _inner_half(projected: FloatArray, values: FloatArray, weights: FloatArray) -> NDArray[np.bool_]:

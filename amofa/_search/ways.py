@@ -12,7 +12,7 @@ from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Parameters
-from amofa._search.splits import Labels, invariant_axes, layers, parts
+from amofa._search.splits import Labels, invariant_axes, layers, parts, usable_axes
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
@@ -90,7 +90,7 @@ def partitions(
     if len(used) == 0:
         return []
     centred = x - mean[:, None]
-    whitened = vectors[used] @ centred / np.sqrt(values[used, None])
+    whitened = usable_axes(vectors[used] @ centred / np.sqrt(values[used, None]))
     invariant = invariant_axes(whitened, weights)
     if len(invariant) > 2 * _ENDS:
         invariant = np.concatenate([invariant[:_ENDS], invariant[-_ENDS:]])
