@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 # Before the modules below: from deep within them it takes longer, a tenth of the time of `import amofa`.
 import scipy.linalg  # noqa: F401
 
+from amofa._model.clusters import Clusters
 from amofa._search.monitor import FitInterrupted
 from amofa._show_versions import show_versions
 from amofa.fitting import fit
@@ -25,6 +26,7 @@ from amofa.warnings import AmofaWarning
 
 __all__ = [
     "AmofaWarning",
+    "Clusters",
     "FitInterrupted",
     "LiveIteration",
     "LiveStep",

@@ -13,6 +13,7 @@ from amofa._search.progress import can_be_shown
 from amofa.cli._files import check_regular_output, free_name, named_columns, read, table_target
 from amofa.cli._options import (
     Command,
+    add_clusters,
     add_fit_options,
     add_json,
     add_model,
@@ -80,15 +81,18 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 def _describe(arguments: argparse.Namespace) -> None:
     model = load(arguments.model)
+    clusters = None if arguments.clusters is None else model._chosen_clusters(arguments.clusters)
     if arguments.json:
         parameters = {name: getattr(model, name) for name in ("means", "loadings", "uniquenesses")}
-        say_json({**description(model), **parameters})
+        joined = {} if clusters is None else {"clusters": clusters.labels, "joins": clusters.joins}
+        say_json({**description(model), **parameters, **joined})
     else:
-        say(model.summary())
+        say(model.summary() if clusters is None else f"{model.summary()}\n\n{clusters}")
 
 
 def _add_describe(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
+    add_clusters(parser, "show clusters of components, and what joins of components cost")
     add_json(parser)
 
 

@@ -76,6 +76,13 @@ def column_list(text: str) -> list[str]:
     return columns
 
 
+def _number_of_clusters(text: str) -> int | str:
+    """Parse a number of clusters, or "auto"."""
+    if text != "auto" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number or auto")
+    return text if text == "auto" else int(text)
+
+
 # ---- shared options --------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +131,12 @@ def add_fit_options(parser: argparse.ArgumentParser, options: Iterable[Field[Any
             metavar=option.metadata["metavar"],
             help=text if option.default is None else f"{text} (default: {option.default})",
         )
+
+
+def add_clusters(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument(
+        "--clusters", type=_number_of_clusters, metavar="N", help=f"{text}: their number, or auto (default: components)"
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

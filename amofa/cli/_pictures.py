@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from amofa import plot
 from amofa.cli._files import check_picture, read_for
-from amofa.cli._options import Command, add_model, add_table, column_list
+from amofa.cli._options import Command, add_clusters, add_model, add_table, column_list
 from amofa.cli._tables import Table
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -27,7 +27,8 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "clusters": _Kind(plot.clusters, None, ("axes", "labels")),
+    "clusters": _Kind(plot.clusters, None, ("axes", "labels", "clusters")),
+    "tree": _Kind(plot.tree, False, ("clusters",)),
     "uncertainty": _Kind(plot.uncertainty, True, ("axes",)),
     "density": _Kind(plot.density, None, ("column",)),
     "responsibilities": _Kind(plot.responsibilities, True),
@@ -71,7 +72,7 @@ def _kind(arguments: argparse.Namespace, model: MixtureOfFactorAnalyzers) -> str
 
 def _check_use(arguments: argparse.Namespace, name: str, kind: _Kind) -> None:
     """Check that the kind of picture has the options that are given."""
-    for option in ("axes", "column", "component", "labels"):
+    for option in ("axes", "column", "component", "labels", "clusters"):
         if getattr(arguments, option) is not None and option not in kind.options:
             raise ValueError(f"--{option} cannot be used with --kind {name}")
     if kind.has_rows and arguments.file is None:
@@ -112,6 +113,7 @@ def _add_plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--column", type=_column, metavar="X", help="column for density (default: the first)")
     parser.add_argument("--component", type=int, metavar="K", help="component for scores or loadings")
     parser.add_argument("--labels", metavar="COLUMN", help="column of FILE by which rows are coloured")
+    add_clusters(parser, "colour rows and components by clusters of components")
 
 
 COMMANDS = (

@@ -17,6 +17,7 @@ from amofa.classes import ClassMixtures, fit_classes
 from amofa.cli._files import named_columns, read, read_for, table_target
 from amofa.cli._options import (
     Command,
+    add_clusters,
     add_json,
     add_model,
     add_output,
@@ -50,16 +51,18 @@ def _predict(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
     model = load(arguments.model)
     X = read_for(model, arguments).values
-    results: dict[str, Any] = {"labels": model.predict(X)}
+    clusters = None if arguments.clusters is None else model._chosen_clusters(arguments.clusters)
+    results: dict[str, Any] = {"labels": model.predict(X, clusters=clusters)}
     if arguments.proba:
-        results["probabilities"] = model.predict_proba(X)
+        results["probabilities"] = model.predict_proba(X, clusters=clusters)
     if arguments.scores:
         results["factor_scores"] = model.factor_scores(X)
     to_screen = target is sys.stdout
     if not (arguments.json and to_screen):
         write_table(target, _prediction_columns(**results), header=arguments.proba or arguments.scores)
     if arguments.json:
-        counts = np.bincount(results["labels"], minlength=model.n_components)
+        n_labels = model.n_components if clusters is None else clusters.n_clusters
+        counts = np.bincount(results["labels"], minlength=n_labels)
         output, rows = (None, results) if to_screen else (arguments.output, {})
         say_json({"n_rows": counts.sum(), "counts": counts, "output": output, **rows})
 
@@ -80,7 +83,10 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_table(parser)
     add_output(parser)
-    parser.add_argument("--proba", action="store_true", help="add the probability of each component: p0, p1, ...")
+    add_clusters(parser, "label rows by clusters of components")
+    parser.add_argument(
+        "--proba", action="store_true", help="add the probability of each component, or cluster: p0, p1, ..."
+    )
     parser.add_argument(
         "--scores", action="store_true", help="add the factor scores under each component: z0_0, z0_1, ..."
     )

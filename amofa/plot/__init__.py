@@ -10,6 +10,7 @@ from amofa.plot._rows import clusters, density, factor_scores, responsibilities,
 from amofa.plot._scan import scan
 from amofa.plot._search import evolution, message_length, snapshots
 from amofa.plot._structure import loadings, sensible, suitable
+from amofa.plot._tree import tree
 
 __all__ = [
     "clusters",
@@ -23,6 +24,7 @@ __all__ = [
     "sensible",
     "snapshots",
     "suitable",
+    "tree",
     "uncertainty",
     "use_files",
 ]

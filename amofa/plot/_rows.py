@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.checks import check_incomplete_table, check_whole_number
 from amofa._data.dataframes import check_same_names, column_names, column_positions
+from amofa._model.clusters import Clusters
 from amofa._model.summary import counted
 from amofa._typing import FloatArray
 from amofa.plot._axes import (
@@ -52,6 +53,7 @@ def clusters(
     *,
     columns: Sequence[int | str] | None = None,
     labels: ArrayLike | None = None,
+    clusters: Clusters | int | str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw rows in the colours of their components, and ellipses 1 and 2 standard deviations from the means.
@@ -66,6 +68,8 @@ def clusters(
         see `amofa.plot._plane.discriminating_directions`.
     labels : (n,) array-like, optional
         Colour the rows by these labels instead, grey if the label is None or NaN, and the ellipses black.
+    clusters : Clusters, int or "auto", optional
+        Colour rows and ellipses by clusters of components instead, as in `MixtureOfFactorAnalyzers.predict`.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -75,7 +79,7 @@ def clusters(
     Raises
     ------
     TypeError, ValueError
-        If X does not match the model, or there are no such columns.
+        If X does not match the model, or there are no such columns or clusters.
 
     Examples
     --------
@@ -86,7 +90,8 @@ def clusters(
     ('x0', '0: 50.0%, 0 factors')
     """
     view = make_view(model, columns)
-    colors = component_colors(model.n_components)
+    found = None if clusters is None else model._chosen_clusters(clusters)
+    colors, texts = _colors_and_texts(model, found)
     table = None if X is None else check_rows(model, X)
     groups = None
     if labels is not None:
@@ -99,14 +104,37 @@ def clusters(
         drawn = table[rows]
         whole = _whole(model, drawn)
         # In the order of the rows, so that no colour covers all others.
-        own = [colors[k] for k in model.predict(drawn)] if groups is None else groups.row_colors
+        own = groups.row_colors if groups is not None else _row_colors(model, drawn, found, colors)
         x, y = view.points(whole).T
         ax.scatter(x, y, c=own, **dots(len(rows)))
     shown = colors if groups is None else [(0.0, 0.0, 0.0)] * len(colors)
-    _draw_ellipses(ax, view, shown, _legend_texts(model) if groups is None else None)
+    _draw_ellipses(ax, view, shown, texts if groups is None else None)
     _name_axes(ax, view)
     legend_beside(ax, groups)
     return ax
+
+
+def _colors_and_texts(
+    model: MixtureOfFactorAnalyzers, clusters: Clusters | None
+) -> tuple[list[Color], list[str | None]]:
+    """Return the colours of the components, and their texts in the legend; of a cluster, only the first has one."""
+    if clusters is None:
+        return component_colors(model.n_components), [*_legend_texts(model)]
+    colors = component_colors(clusters.n_clusters)
+    texts: list[str | None] = [None] * model.n_components
+    for c, weight in enumerate(clusters.weights):
+        members = clusters.components(c)
+        texts[members[0]] = f"{c}: {weight:.1%}, {counted(len(members), 'component')}"
+    return [colors[c] for c in clusters.labels], texts
+
+
+def _row_colors(
+    model: MixtureOfFactorAnalyzers, rows: NDArray[Any], clusters: Clusters | None, colors: Sequence[Color]
+) -> list[Color]:
+    """Return the colours of rows, from those of the components."""
+    if clusters is None:
+        return [colors[k] for k in model.predict(rows)]
+    return [colors[clusters.components(c)[0]] for c in model.predict(rows, clusters=clusters)]
 
 
 def _whole(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:
@@ -114,7 +142,7 @@ def _whole(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:
     return model.impute(rows) if np.isnan(rows).any() else rows
 
 
-def _draw_ellipses(ax: Axes, view: View, colors: Sequence[Color], texts: Sequence[str] | None) -> None:
+def _draw_ellipses(ax: Axes, view: View, colors: Sequence[Color], texts: Sequence[str | None] | None) -> None:
     for k, color in enumerate(colors):
         ax.fill(*view.ellipse(k, _DEVIATIONS[0]), facecolor=(*color, 0.12), edgecolor="none")
         for deviations, width in zip(_DEVIATIONS, (1.6, 0.9), strict=True):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amofa._data.checks import check_whole_number
+from amofa._data.checks import check_choice, check_whole_number
 from amofa._typing import FloatArray
 from amofa.plot._axes import axes_for, plain_text
 from amofa.plot._plane import check_model, feature_names
-from amofa.plot._rows import clusters, density
-from amofa.plot._search import evolution
+from amofa.plot._rows import clusters, density, factor_scores, responsibilities, uncertainty
+from amofa.plot._search import evolution, message_length
+from amofa.plot._tree import tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,8 +110,10 @@ def _name_factors(ax: Axes, components: list[int], n_factors: list[int]) -> None
     top.tick_params(length=0)
 
 
-def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **options: Any) -> Axes:
-    """Draw the default picture of `MixtureOfFactorAnalyzers.plot`.
+def sensible(
+    model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, *, kind: str | None = None, **options: Any
+) -> Axes:
+    """Draw the picture of `MixtureOfFactorAnalyzers.plot`.
 
     Parameters
     ----------
@@ -118,6 +121,8 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
     X : (n, d) array-like, optional
         With rows: `density` if there is one column, `clusters` otherwise. Without rows: `loadings`, or `evolution` if
         there are no factors, or `clusters` or `density` without rows if the model was made from arrays.
+    kind : str, optional
+        The name of the function that draws instead.
     **options
         Passed to the function that draws.
 
@@ -128,7 +133,9 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
     Raises
     ------
     TypeError
-        If the function that draws has no such option.
+        If the function that draws has no such option, needs rows, or takes none.
+    ValueError
+        If there is no such kind of picture.
 
     Examples
     --------
@@ -138,7 +145,7 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
     'density'
     """
     check_model(model)
-    draw = suitable(model, with_rows=X is not None)
+    draw = suitable(model, with_rows=X is not None) if kind is None else _draws(kind, with_rows=X is not None)
     unknown = [name for name in options if name not in signature(draw).parameters]
     if unknown:
         without = " without rows" if X is None else ""
@@ -147,6 +154,18 @@ def sensible(model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, **opti
             f"{'pass X, or ' if X is None else ''}call the function of amofa.plot that has it"
         )
     return draw(model, **options) if X is None else draw(model, X, **options)
+
+
+def _draws(kind: str, *, with_rows: bool) -> Callable[..., Axes]:
+    """Return the function that draws a kind of picture, after a check that it has the rows it needs."""
+    check_choice("kind", kind, tuple(_KINDS))
+    draw = _KINDS[kind]
+    rows = signature(draw).parameters.get("X")
+    if with_rows and rows is None:
+        raise TypeError(f"amofa.plot.{kind} takes no rows; leave out X")
+    if not with_rows and rows is not None and rows.default is Parameter.empty:
+        raise TypeError(f"amofa.plot.{kind} needs rows; pass X")
+    return draw
 
 
 def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..., Axes]:
@@ -164,3 +183,20 @@ def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..
     if not with_rows and model.history:
         return evolution
     return density if model.n_features == 1 else clusters
+
+
+# The pictures of a model, by the names of their functions.
+_KINDS: dict[str, Callable[..., Axes]] = {
+    draw.__name__: draw
+    for draw in (
+        clusters,
+        density,
+        evolution,
+        factor_scores,
+        loadings,
+        message_length,
+        responsibilities,
+        tree,
+        uncertainty,
+    )
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -121,12 +122,16 @@ class BaseAMoFA(BaseEstimator):
         self.checkpoint = checkpoint
         self.n_threads = n_threads
 
+    def _fit_options(self) -> FitOptions:
+        """Return the options of the fit; estimators may have parameters besides."""
+        return FitOptions(**{option.name: getattr(self, option.name) for option in fields(FitOptions)})
+
     def _fit_rows(
         self, rows: NDArray[Any], sample_weight: ArrayLike | None, names: tuple[str, ...] | None
     ) -> MixtureOfFactorAnalyzers:
         """Fit a mixture to rows, after a check of their cells and weights, and set the attributes of it."""
         table, weights = check_rows(rows, sample_weight, remedy=REMEDY)
-        model = fit_checked(table, weights, FitOptions(**self.get_params(deep=False)), names)
+        model = fit_checked(table, weights, self._fit_options(), names)
         self.model_ = model
         self.n_components_ = model.n_components
         self.n_factors_ = model.n_factors

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from amofa._data.checks import RandomState
+from amofa._data.checks import RandomState, check_choice, check_whole_number
 from amofa._data.row_chunks import Samples
+from amofa._model.clusters import Clusters, cluster_labels, cluster_probabilities
 from amofa._model.posterior import (
     coordinates,
     information_criterion,
@@ -20,6 +22,8 @@ from amofa._model.posterior import (
     responsibilities,
 )
 from amofa._typing import FloatArray
+from amofa.history import Callback, OnIteration
+from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, checked_table, names_of_columns
 
 
@@ -31,6 +35,10 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     Parameters
     ----------
     {options}
+    n_clusters : int or "auto", optional
+        Join components to this number of clusters (or one for each component, if there are fewer), or to as many as
+        `MixtureOfFactorAnalyzers.clusters` finds. Then ``labels_``, ``predict`` and ``predict_proba`` give clusters; by
+        default, they give components.
 
     Attributes
     ----------
@@ -42,7 +50,9 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     means_, uniquenesses_ : (n_components_, n_features) arrays
     loadings_ : list of n_components_ arrays (n_features, n_factors_[k])
     labels_ : (n_samples,) int array
-        The component of each training row.
+        The component, or cluster, of each training row.
+    clusters_ : Clusters or None
+        The clusters of components, if `n_clusters` was given.
     converged_ : bool
     n_iter_ : int
         Number of EM iterations in all steps of the search.
@@ -66,6 +76,12 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     array([0, 1])
     >>> mixture.predict_proba([[0, 0], [8, 7], [4, 4]]).shape
     (3, 2)
+
+    Clusters of components, for groups that are not Gaussian:
+
+    >>> joined = AMoFA(n_components=4, n_clusters=2).fit(X)
+    >>> joined.n_components_, joined.clusters_.n_clusters
+    (4, 2)
 
     A density:
 
@@ -92,6 +108,55 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
 
     _remedy = "methods of model_ take rows with missing cells, NaN, and model_.impute(X) fills them in"
 
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_factors: int | Sequence[int] | None = None,
+        *,
+        n_clusters: int | str | None = None,
+        search: str = "thorough",
+        criterion: str | None = None,
+        noise: str | None = None,
+        noise_floor: float | ArrayLike | None = None,
+        prior_scale: ArrayLike | None = None,
+        prior_rows: float | None = None,
+        max_components: int | None = None,
+        max_factors: int | None = None,
+        init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
+        tol: float = 1e-5,
+        max_iter: int = 100,
+        callback: Callback | None = None,
+        on_iteration: OnIteration | None = None,
+        progress: bool = False,
+        on_interrupt: str = "raise",
+        max_time: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            n_factors,
+            search=search,
+            criterion=criterion,
+            noise=noise,
+            noise_floor=noise_floor,
+            prior_scale=prior_scale,
+            prior_rows=prior_rows,
+            max_components=max_components,
+            max_factors=max_factors,
+            init=init,
+            tol=tol,
+            max_iter=max_iter,
+            callback=callback,
+            on_iteration=on_iteration,
+            progress=progress,
+            on_interrupt=on_interrupt,
+            max_time=max_time,
+            checkpoint=checkpoint,
+            n_threads=n_threads,
+        )
+        self.n_clusters = n_clusters
+
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the mixture.
 
@@ -108,9 +173,20 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         """
         # NaN is looked for afterwards, by a check whose error says what to do.
         rows = validate_data(self, X, dtype=FLOATS, ensure_all_finite=False)
-        model = self._fit_rows(rows, sample_weight, names_of_columns(self))
-        self.labels_ = Samples(rows).labels(model._parameters)
+        self._fit_rows(rows, sample_weight, names_of_columns(self))
+        self.clusters_ = self._find_clusters()
+        self.labels_ = self._labels(Samples(rows))
         return self
+
+    def _find_clusters(self) -> Clusters | None:
+        """Return the clusters that `n_clusters` asks for; not more than there are components, whose number is found."""
+        if self.n_clusters is None:
+            return None
+        if isinstance(self.n_clusters, str):
+            check_choice("n_clusters", self.n_clusters, ("auto",))
+            return self.model_.clusters()
+        number = check_whole_number("n_clusters", self.n_clusters, at_least=1)
+        return self.model_.clusters(min(number, self.n_components_))
 
     # -- density --
 
@@ -219,7 +295,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     # -- clusters --
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Return the most probable component of every row.
+        """Return the most probable component of every row, or its most probable cluster if `n_clusters` was given.
 
         Parameters
         ----------
@@ -229,10 +305,15 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         -------
         (n_samples,) intp array
         """
-        return checked_rows(self, X).labels(self.model_._parameters)
+        return self._labels(checked_rows(self, X))
+
+    def _labels(self, rows: Samples) -> NDArray[np.intp]:
+        if self.clusters_ is None:
+            return rows.labels(self.model_._parameters)
+        return cluster_labels(self.model_._parameters, rows, self.clusters_)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Return the probability of every component for every row.
+        """Return the probability of every component for every row, or of every cluster if `n_clusters` was given.
 
         Parameters
         ----------
@@ -240,11 +321,16 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
 
         Returns
         -------
-        (n_samples, n_components_) array
+        (n_samples, n_components_) array, or (n_samples, clusters_.n_clusters)
             float32 if X is.
         """
         table = checked_table(self, X)
-        return responsibilities(self.model_._parameters, Samples(table)).astype(table.dtype, copy=False)
+        parameters, rows = self.model_._parameters, Samples(table)
+        if self.clusters_ is None:
+            proba = responsibilities(parameters, rows)
+        else:
+            proba = cluster_probabilities(parameters, rows, self.clusters_)
+        return proba.astype(table.dtype, copy=False)
 
     # -- reduced dimensions --
 

@@ -205,6 +205,14 @@ def test_describe(run, mixture):
 
 
 @pytest.mark.usefixtures("files")
+def test_describe_clusters(run, mixture):
+    assert run("describe", "model.npz", "--clusters", "auto") == f"{mixture.summary()}\n\n{mixture.clusters()}\n"
+    values = strict_json(run("describe", "model.npz", "--clusters", "1", "--json"))
+    assert values["clusters"] == [0, 0]
+    assert values["joins"] == [list(mixture.clusters().joins[0])]
+
+
+@pytest.mark.usefixtures("files")
 def test_describe_is_the_summary_of_the_fit(run):
     assert run("fit", "rows.npy", "-o", "out.npz") == run("describe", "out.npz")
 

@@ -13,7 +13,10 @@ import amofa.plot
 matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-KINDS = ["clusters", "uncertainty", "density", "responsibilities", "scores", "loadings", "evolution", "message-length"]
+KINDS = [
+    *("clusters", "tree", "uncertainty", "density", "responsibilities", "scores", "loadings", "evolution"),
+    "message-length",
+]
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def drawn(run):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind(fitted, drawn, kind):
-    rows = [] if kind in ("loadings", "evolution", "message-length") else ["rows.csv"]
+    rows = [] if kind in ("tree", "loadings", "evolution", "message-length") else ["rows.csv"]
     ax = drawn(*rows, "--kind", kind)
     model = amofa.load("model.npz")
     name = {"scores": "factor_scores", "message-length": "message_length"}.get(kind, kind)
@@ -96,6 +99,11 @@ def test_formats(fitted, run, name, start):
         ("model.npz rows.csv -o rows.csv", "rows.csv cannot be both input and output"),
         ("model.npz --kind pie -o out.png", "argument --kind: invalid choice: 'pie'"),
         ("model.npz --kind scores -o out.png", "--kind scores needs rows; add FILE"),
+        ("model.npz --kind loadings --clusters 2 -o out.png", "--clusters cannot be used with --kind loadings"),
+        (
+            "model.npz --kind tree --clusters many -o out.png",
+            "argument --clusters: 'many' is not a whole number or auto",
+        ),
         ("model.npz rows.csv --kind loadings -o out.png", "--kind loadings takes no rows; leave out rows.csv"),
         ("model.npz rows.csv --column 0 -o out.png", "--column cannot be used with --kind clusters"),
         ("model.npz --kind clusters --labels size -o out.png", "--labels needs rows; add FILE"),

@@ -31,6 +31,16 @@ def test_predict_probabilities_and_scores(run, rows, mixture):
     assert lines[1].startswith("0,")
 
 
+@pytest.mark.usefixtures("files")
+def test_predict_clusters(run, rows, mixture):
+    assert run("predict", "model.npz", "rows.npy", "--clusters", "1") == "0\n" * len(rows)
+    lines = run("predict", "model.npz", "rows.npy", "--clusters", "1", "--proba").splitlines()
+    assert (lines[0], lines[1]) == ("label,p0", "0,1.0")
+    values = strict_json(run("predict", "model.npz", "rows.npy", "--clusters", "auto", "--json"))
+    assert values["labels"] == mixture.predict(rows, clusters="auto").tolist()
+    assert values["counts"] == [200, 100]
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.npy", "out"])
 @pytest.mark.usefixtures("files")
 def test_predict_to_a_file(run, rows, mixture, name):

@@ -78,7 +78,8 @@ def test_kinds():
 def test_parameters_are_those_of_fit(kind):
     of_fit = {name: p.default for name, p in inspect.signature(amofa.fit).parameters.items()}
     del of_fit["X"], of_fit["sample_weight"]
-    assert kind().get_params() == of_fit == {option.name: option.default for option in fields(FitOptions)}
+    assert of_fit == {option.name: option.default for option in fields(FitOptions)}
+    assert kind().get_params() == of_fit | ({"n_clusters": None} if kind is AMoFA else {})
 
 
 def test_parameters_of_the_classifier_are_those_of_fit_classes_or_of_fit():
@@ -468,3 +469,32 @@ def test_constant_columns_and_targets(rows):
     np.testing.assert_allclose(
         with_constant.predict(np.column_stack([X, constant])), AMoFARegressor().fit(X, y).predict(X), 1e-6
     )
+
+
+# ---- clusters --------------------------------------------------------------------------------------------------------
+
+
+def test_labels_are_components_unless_clusters_are_asked_for(rng):
+    X = np.concatenate([rng.gamma(2.0, 1.0, (200, 2)) + 14 * c for c in range(2)]).astype(np.float32)
+    plain = AMoFA().fit(X)
+    assert plain.clusters_ is None
+    np.testing.assert_array_equal(plain.labels_, plain.model_.predict(X))
+    for n_clusters in ("auto", 2):
+        joined = AMoFA(n_clusters=n_clusters).fit(X)
+        assert joined.n_components_ > joined.clusters_.n_clusters == 2
+        np.testing.assert_array_equal(joined.labels_, joined.model_.predict(X, clusters=n_clusters))
+        np.testing.assert_array_equal(joined.labels_, joined.predict(X))
+        proba = joined.predict_proba(X)
+        assert (proba.shape, proba.dtype) == ((400, 2), np.float32)
+        np.testing.assert_allclose(proba, joined.model_.predict_proba(X, clusters=2), atol=1e-6)
+
+
+def test_there_are_no_more_clusters_than_components(rng):
+    mixture = AMoFA(n_components=1, n_clusters=2).fit(rng.normal(size=(40, 2)))
+    assert mixture.clusters_.n_clusters == 1
+
+
+@pytest.mark.parametrize(("n_clusters", "error"), [("many", ValueError), (0, ValueError), (1.5, TypeError)])
+def test_numbers_of_clusters_that_are_not_possible(rng, n_clusters, error):
+    with pytest.raises(error, match="n_clusters must be"):
+        AMoFA(n_components=1, n_clusters=n_clusters).fit(rng.normal(size=(40, 2)))
