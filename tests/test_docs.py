@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,35 @@ def test_links_lead_somewhere(page):
     # What sphinx-gallery makes of gallery/plot_x.py is auto_gallery/plot_x.
     made = {"auto_gallery/index", *(f"auto_gallery/{example.stem}" for example in EXAMPLES)}
     assert [target for target in links(page) if target not in made and not (page.parent / target).exists()] == []
+
+
+def test_the_readme_can_be_read_away_from_the_repository():
+    """Links to files are absolute, with the one address in pyproject.toml, and defined at the end of the page."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert links(ROOT / "README.md") == [], "write [text][page], and [page]: the absolute address at the end"
+    (home,) = re.findall(r'^Source = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    defined = dict(re.findall(r"^\[([^\]]+)\]: (\S+)$", text, re.MULTILINE))
+    assert set(re.findall(r"\]\[([^\]]+)\]", text)) == set(defined)
+    for url in defined.values():
+        path = re.fullmatch(rf"{re.escape(home)}/(?:blob|raw)/main/([^#]+)(#.*)?", url)[1]
+        assert (ROOT / path).is_file(), url
+    assert set(re.findall(r"\]\((http[^)\s]+)", text)) <= {"https://arxiv.org/abs/1507.02801"}
+
+
+def test_one_address_is_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    home = project["urls"]["Source"]
+    assert {"Source", "Documentation", "Issues", "Changelog"} <= set(project["urls"])
+    assert [name for name, url in project["urls"].items() if not url.startswith(home)] == ["Paper"]
+    for name in ("CITATION.cff", "packaging/conda/recipe.yaml"):
+        urls = re.findall(r"https://\S+", (ROOT / name).read_text(encoding="utf-8"))
+        assert home in urls
+        assert [url for url in urls if not url.startswith(home) and "arxiv.org" not in url] == [], name
+
+
+def test_the_readme_begins_with_pip():
+    commands = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert commands[0] == "python -m pip install amofa\n"
 
 
 def test_the_picture_of_the_layers_is_up_to_date():

@@ -206,6 +206,57 @@ def test_import_loads_no_optional_package(tmp_path):
     assert loaded.isdisjoint(optional)
 
 
+# ---- versions that several files name -------------------------------------------------------------------------------
+
+
+def read(name):
+    """Text of a file of the checkout; skips where there is no checkout."""
+    path = ROOT / name
+    if not path.is_file():
+        pytest.skip("not a checkout")
+    return path.read_text(encoding="utf-8")
+
+
+def test_classifiers_wheels_workflow_and_readme_name_the_same_pythons():
+    project = read("pyproject.toml")
+    minors = [int(minor) for minor in re.findall(r"Python :: 3\.(\d+)", project)]
+    assert minors == list(range(minors[0], minors[-1] + 1))
+    assert f'requires-python = ">=3.{minors[0]}"' in project
+    (built,) = re.findall(r"^build = \[(.*)\]", project, re.MULTILINE)
+    assert re.findall(r"cp3(\d+)-", built) == [str(minor) for minor in minors]
+    (tested,) = re.findall(r"python: \[(.*)\]", read(".github/workflows/tests.yml"))
+    assert re.findall(r'"3\.(\d+)"', tested) == [str(minor) for minor in minors]
+    assert f"CPython 3.{minors[0]} to 3.{minors[-1]}" in read("README.md")
+
+
+def test_citation_and_recipe_have_the_version():
+    (version,) = re.findall(r"^  version: '(.+)',", read("meson.build"), re.MULTILINE)
+    citation = read("CITATION.cff")
+    assert f"\nversion: {version}\n" in citation
+    assert re.search(r'^date-released: "\d{4}-\d\d-\d\d"$', citation, re.MULTILINE)
+    assert f'version: "{version}"' in read("packaging/conda/recipe.yaml")
+
+
+def test_the_recipe_asks_for_what_the_package_needs():
+    project, recipe = read("pyproject.toml"), read("packaging/conda/recipe.yaml")
+    run, host = recipe.split("  run:\n")[1], recipe.split("  host:\n")[1].split("  run:\n")[0]
+    (needed,) = re.findall(r"^dependencies = \[(.*)\]", project, re.MULTILINE)
+    assert [name for name in re.findall(r'"([^"]+)"', needed) if f"- {name.replace('>=', ' >=')}\n" not in run] == []
+    (build,) = re.findall(r"^requires = \[(.*)\]", project, re.MULTILINE)
+    missing = [name for name in re.findall(r'"([^"]+)"', build) if f"- {name.replace('>=', ' >=')}\n" not in host]
+    assert missing == ["ninja"]  # a tool of the build's platform
+    assert "    - ninja\n" in recipe
+
+
+def test_workflows_name_actions_by_commit():
+    for name in ("wheels", "tests"):
+        used = re.findall(r"uses: (\S+)(.*)", read(f".github/workflows/{name}.yml"))
+        assert used
+        for action, comment in used:
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), action
+            assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+
+
 # ---- the build's lists -----------------------------------------------------------------------------------------------
 
 
