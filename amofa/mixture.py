@@ -276,7 +276,8 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         Parameters
         ----------
         n_clusters : int, optional
-            From 1 to K. By default, joins that cost at most 0.3 nats are made.
+            From 1 to K. By default, joins that cost at most 0.3 nats are made, and those before a clear gap in the
+            tree.
 
         Returns
         -------

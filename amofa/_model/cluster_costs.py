@@ -19,8 +19,7 @@ from amofa._typing import FloatArray
 
 # Clusters are joined while that costs at most this, in nats: between them, the density falls to no less than e^-0.3, or
 # 0.74, of the lower of their peaks. Two round Gaussian groups of the same size are joined if they are at most 2.8
-# standard deviations apart. A higher value joins more of the pieces of skewed and curved groups, but also groups that
-# overlap; bench/clusters.py measures both.
+# standard deviations apart. A higher value would join groups that overlap; bench/clusters.py measures it.
 JOINED_COST = 0.3
 # Components that overlap less than this, by their Bhattacharyya coefficient, are not joined for the density between
 # them. In many columns, it falls all the way from a narrow group to the mean of a wide one around it, although hardly a

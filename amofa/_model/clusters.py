@@ -19,7 +19,15 @@ from amofa._typing import FloatArray
 # A cluster that has less than this share of the rows of both is a side lobe. Below this number of rows its cost counts
 # in proportion: it takes 30 nats in all, as many as 100 rows have at 0.3 nats each, for a few rows in the tail of a
 # group to be a cluster of their own.
-_LOBE_SHARE, _LOBE_ROWS = 0.2, 100
+_LOBE_SHARE = 0.2
+_LOBE_ROWS = 100
+# The pieces of long groups, such as half circles, are as far apart as groups can be, but a clear gap in the tree shows
+# what belongs together: joins up to this cost are made, too, if the next one costs at least this many times as much,
+# and if each cluster that they make has at least this number of components. Two near Gaussian groups, with a component
+# each, stay two whatever else there is.
+_GAP_COST = 1.5
+_GAP_RATIO = 3.0
+_GAP_COMPONENTS = 3
 # Lists of components are shown up to this number.
 _SHOWN_COMPONENTS = 12
 
@@ -211,7 +219,29 @@ def find_clusters(
     weights = parameters.weights.copy()
     joins = _joins(pair_costs(parameters, resolution), weights, n_rows)
     tree = Clusters(np.arange(K), weights, joins)
-    return tree.cut(K - sum(join.cost <= JOINED_COST for join in joins) if n_clusters is None else n_clusters)
+    return _found_cut(tree) if n_clusters is None else tree.cut(n_clusters)
+
+
+def _found_cut(tree: Clusters) -> Clusters:
+    """Return the cut that is found: at the last clear gap in the tree, or else at `JOINED_COST`."""
+    costs = [join.cost for join in tree.joins]
+    n_cheap = sum(cost <= JOINED_COST for cost in costs)
+    cut = cheap = tree.cut(tree.n_components - n_cheap)
+    for n_joins in range(n_cheap + 1, len(costs)):
+        if costs[n_joins - 1] > _GAP_COST:
+            break
+        if costs[n_joins] >= _GAP_RATIO * costs[n_joins - 1]:
+            coarser = tree.cut(tree.n_components - n_joins)
+            if _has_pieces(coarser, cheap):
+                cut = coarser
+    return cut
+
+
+def _has_pieces(clusters: Clusters, finer: Clusters) -> bool:
+    """Return whether all clusters that join those of a finer cut have enough components."""
+    sizes = np.bincount(clusters.labels)
+    n_joined = np.bincount(clusters.labels[np.unique(finer.labels, return_index=True)[1]])
+    return bool((sizes[n_joined > 1] >= _GAP_COMPONENTS).all())
 
 
 def _joins(pairs: PairCosts, weights: FloatArray, n_rows: float | None) -> tuple[Join, ...]:

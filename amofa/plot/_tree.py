@@ -28,7 +28,7 @@ _MOST_NAMES = 60
 def tree(model: MixtureOfFactorAnalyzers, *, clusters: Clusters | int | str = "auto", ax: Axes | None = None) -> Axes:
     """Draw the tree of joins of the components, by their costs, in the colours of the clusters.
 
-    A dashed line marks the cost up to which joins are made by default.
+    A dashed line marks the cost up to which joins are made by default, whatever the others cost.
 
     Parameters
     ----------

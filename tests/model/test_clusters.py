@@ -123,7 +123,7 @@ def test_tree(model):
     costs = [join.cost for join in clusters.joins]
     assert len(costs) == K - 1
     assert costs == sorted(costs)
-    assert clusters.n_clusters == len(clusters) == K - sum(cost <= JOINED_COST for cost in costs)
+    assert clusters.n_clusters == len(clusters) <= K - sum(cost <= JOINED_COST for cost in costs)
     assert is_valid_linkage(clusters.linkage())
     assert clusters.joins[-1].weight == pytest.approx(1.0)
     assert clusters.component_weights.tolist() == model.weights.tolist()
@@ -174,6 +174,20 @@ def test_long_lists_of_components_are_cut():
 def test_errors(model, call, error, message):
     with pytest.raises(error, match=message):
         call(model)
+
+
+def test_pieces_before_a_clear_gap_are_joined_but_not_two_near_groups():
+    pieces = [[3.2 * i, 0.0] for i in range(3)]
+    chain = spheres([*pieces, [40.0, 0.0]])
+    costs = [join.cost for join in chain.clusters().joins]
+    assert JOINED_COST < costs[0] <= costs[1] < 1.5
+    assert costs[2] > 3 * costs[1]
+    assert chain.clusters().labels.tolist() == [0, 0, 0, 1]
+    # Without anything far away there is no gap, and two components are no chain.
+    assert spheres(pieces).clusters().n_clusters == 3
+    assert spheres([*pieces[:2], [40.0, 0.0]]).clusters().n_clusters == 3
+    # Nor is there one where the next join costs little more.
+    assert spheres([*pieces, [10.4, 0.0]]).clusters().n_clusters == 4
 
 
 # ---- what does not matter --------------------------------------------------------------------------------------------
@@ -238,6 +252,17 @@ def test_pieces_of_skewed_groups_are_joined(rng):
     assert model.clusters().n_clusters == 3
     labels = model.predict(X, clusters="auto")
     assert np.mean(labels == np.repeat(labels[[0, 250, 500]], 250)) > 0.98
+
+
+def test_half_circles_are_put_together(rng):
+    angle = rng.uniform(0, np.pi, 600)
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    X[300:] = [1.0, 0.5] - X[300:]
+    model = amofa.fit(X + rng.normal(0, 0.08, X.shape))
+    assert model.n_components > 4
+    labels = model.predict(X, clusters="auto")
+    assert model.clusters().n_clusters == 2
+    assert np.mean(labels == np.repeat(labels[[0, 300]], 300)) > 0.98
 
 
 def test_both_halves_of_an_independent_column_of_0_and_1_are_joined(rng):
