@@ -5,6 +5,10 @@ import os
 import signal
 import sys
 
+# Before NumPy is imported. Where processes share the processors, threads of BLAS wait for one another, and busily.
+# Tests of such threads set their number.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from fits import SEARCHES

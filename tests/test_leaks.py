@@ -23,7 +23,7 @@ def test_fits_leave_nothing_behind():
     leaks.measured = measured
     n = len(leaks.KINDS)
     tracemalloc.start()
-    first, last = leaks.run(3 * n, 6 * n)
+    first, last = leaks.run(2 * n, 4 * n)
     more = [last[name] - first[name] for name in ("objects", "threads", "files")]
     print(*more, traced[1] - traced[0], first["threads"])
     """
@@ -32,5 +32,5 @@ def test_fits_leave_nothing_behind():
     assert n_threads == 3
     assert (threads, files) == (0, 0)
     assert objects < 100
-    # A model is some thousands of bytes at least, and there were dozens.
+    # A model is some thousands of bytes at least, and there were two dozen.
     assert traced < 30_000

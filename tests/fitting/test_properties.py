@@ -23,6 +23,8 @@ from amofa._em import profile_likelihood
 REFUSALS = r"column \d+ of X spans|init labels no row"
 # More EM of the same model, or sharing its noise, may cost this.
 SLACK = 1e-3
+# Whole fits take long, so that there are fewer of them than of other examples. AMOFA_TEST_SEEDS asks for more.
+of_fits = settings(max_examples=settings().max_examples * 3 // 8)
 
 
 @contextmanager
@@ -116,6 +118,7 @@ def check_history(model, options):
     check_costs_fall(model.history, SLACK + 1e-12 * abs(model.cost) if ended else np.inf)
 
 
+@of_fits
 @given(case=strategies.cases())
 def test_a_fit_is_sound(case):
     table = case.recipe.make()
@@ -156,6 +159,7 @@ def recorded(kind, costs):
         kind.expect = expect
 
 
+@of_fits
 @given(case=strategies.cases())
 def test_em_never_raises_the_cost(case):
     """In every run of the thorough search, local ones too, while the numbers of factors stay."""
@@ -178,6 +182,7 @@ def test_em_never_raises_the_cost(case):
 # ---- the same rows in another form -----------------------------------------------------------------------------------
 
 
+@of_fits
 @given(case=strategies.cases(), layout=st.sampled_from(strategies.LAYOUTS))
 def test_layout_changes_no_bit(tmp_path_factory, case, layout):
     table = case.recipe.make()
@@ -186,12 +191,14 @@ def test_layout_changes_no_bit(tmp_path_factory, case, layout):
     assert same_bits(fit(case, table), fit(case, other))
 
 
+@of_fits
 @given(case=strategies.cases(dtypes=strategies.DTYPES))
 def test_dtype_changes_no_bit(case):
     table = case.recipe.make()
     assert same_bits(fit(case, table), fit(case, table.astype(np.float64)))
 
 
+@of_fits
 @given(case=strategies.cases())
 def test_a_second_fit_is_the_same_to_the_last_bit(case):
     first, second = fit(case), fit(case)
@@ -199,6 +206,7 @@ def test_a_second_fit_is_the_same_to_the_last_bit(case):
     assert first.history == second.history
 
 
+@of_fits
 @given(case=strategies.cases(), seed=st.integers(0, 2**32 - 1))
 def test_weights_are_repeats_to_the_last_bit(case, seed):
     table = case.recipe.make()
@@ -253,6 +261,7 @@ def check_equivariant(case, table, changed, *, columns=None, shift=0.0, unit=1.0
         np.testing.assert_allclose(found[varying][:, varying], expected[varying][:, varying], atol=20 * rtol)
 
 
+@of_fits
 @given(case=strategies.plain_cases(), exponent=st.integers(-300, 300))
 def test_a_power_of_two_as_the_unit_of_all_columns(case, exponent):
     """No cell is rounded otherwise."""
@@ -265,6 +274,7 @@ def test_a_power_of_two_as_the_unit_of_all_columns(case, exponent):
     np.testing.assert_allclose(b.uniquenesses, a.uniquenesses * factor**2, rtol=1e-4)
 
 
+@of_fits
 @given(case=strategies.plain_cases(), shifts=st.lists(st.floats(-1e5, 1e5), min_size=1, max_size=3))
 def test_any_origin_of_every_column(case, shifts):
     table = case.recipe.make()
@@ -272,6 +282,7 @@ def test_any_origin_of_every_column(case, shifts):
     check_equivariant(case, table, table + shift, shift=shift)
 
 
+@of_fits
 @given(
     case=strategies.plain_cases(),
     exponents=st.lists(st.floats(-100, 100), min_size=1, max_size=3),
@@ -284,6 +295,7 @@ def test_any_unit_order_and_sign_of_columns(case, exponents, seed):
     check_equivariant(case, table, (table * unit)[:, columns], columns=columns, unit=unit)
 
 
+@of_fits
 @given(case=strategies.plain_cases(), seed=st.integers(0, 2**32 - 1))
 def test_any_order_of_rows(case, seed):
     table = case.recipe.make()
@@ -390,6 +402,7 @@ def test_no_start_hangs_on_axes_of_rounding(rng):
 # ---- copies ----------------------------------------------------------------------------------------------------------
 
 
+@of_fits
 @given(case=strategies.cases())
 def test_copies_and_files_lose_no_bit(tmp_path_factory, case):
     model = fit(case)

@@ -53,12 +53,12 @@ def test_02_many_exact_zeros_and_a_few_positives(start):
 
 
 def test_03_fewer_points_in_a_component_than_dimensions(rng):
-    noise = rng.standard_normal((500, 50))
-    model = fitted(noise, n_components=20)
-    assert model.n_components == 20
+    noise = rng.standard_normal((160, 40))
+    model = fitted(noise, n_components=6)
+    assert model.n_components == 6
     assert positive_definite(model)
     assert fitted(noise).n_components == 1  # K falls on its own
-    X, labels = blobs(rng, [50] * 10, 3 * rng.standard_normal((10, 50)))
+    X, labels = blobs(rng, [30] * 5, 3 * rng.standard_normal((5, 40)))
     model = fitted(X)
     assert same_groups(labels, model.predict(X))
 
@@ -104,10 +104,10 @@ def test_06_near_collinear_columns_and_too_many_components(rng):
 
 
 def test_07_one_hot_columns_and_room_for_five_hundred_components(rng):
-    levels = (140, 100, 30, 14)
-    X = np.concatenate([np.eye(n)[rng.integers(0, n, 1477)] for n in levels], axis=1)
-    assert X.shape == (1477, 284)
-    model = fitted(X, "1 of 284 columns of X follow from others .* from 270, 271, 272", max_components=500)
+    levels = (110, 70, 20, 10)
+    X = np.concatenate([np.eye(n)[rng.integers(0, n, 700)] for n in levels], axis=1)
+    assert X.shape == (700, 210)
+    model = fitted(X, "1 of 210 columns of X follow from others .* from 200, 201, 202", max_components=500)
     assert model.n_components <= 4
     drawn, _ = model.sample(500, random_state=0)
     assert np.isfinite(drawn).all()
@@ -179,7 +179,7 @@ def test_10_tiny_deviations(rng):
 
 
 def test_11_collapsed_components_buy_no_cost(seed):
-    for start in range(5 * seed, 5 * seed + 5):
+    for start in range(3 * seed, 3 * seed + 3):
         X = np.random.default_rng(start).standard_normal((20, 10))
         free = fitted(X, max_components=10)
         assert free.n_components == 1

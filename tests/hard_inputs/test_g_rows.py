@@ -141,9 +141,9 @@ def test_71_a_classifier_with_log_posteriors():
 def test_72_a_rare_class_of_many_clusters(rng):
     sklearn = pytest.importorskip("amofa.sklearn")
     angles = 2 * np.pi * np.arange(5) / 5
-    rare, _ = blobs(rng, [40] * 5, 9 * np.column_stack([np.cos(angles), np.sin(angles)]), 0.6)
-    X = np.concatenate([rng.standard_normal((800, 2)), rare])
-    y = np.repeat(["usual", "rare"], [800, 200])
+    rare, _ = blobs(rng, [20] * 5, 9 * np.column_stack([np.cos(angles), np.sin(angles)]), 0.6)
+    X = np.concatenate([rng.standard_normal((400, 2)), rare])
+    y = np.repeat(["usual", "rare"], [400, 100])
     classifier = sklearn.AMoFAClassifier(single_weight=0).fit(X, y)
     assert dict(zip(classifier.classes_, classifier.n_components_, strict=True)) == {"usual": 1, "rare": 5}
     assert classifier.score(X, y) > 0.99

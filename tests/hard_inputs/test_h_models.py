@@ -64,7 +64,7 @@ def test_80_a_regressor_in_a_pipeline(rng):
     from amofa.sklearn import AMoFARegressor
 
     # Houses: skewed columns, a rare indicator, one of a few whole numbers, and a target that is cut off.
-    n = 300
+    n = 200
     rooms, age, crime = rng.normal(6.3, 0.7, n), rng.uniform(3, 100, n), rng.lognormal(-1, 2, n)
     river, tax = (rng.random(n) < 0.07).astype(float), rng.choice([242.0, 330.0, 666.0], n)
     X = np.column_stack([crime, river, rooms, age, tax])

@@ -37,13 +37,13 @@ def cases():
     yield "levels", few, {}
     yield "few rows share noise", few[::4], {}
     yield "wide", wide, {}
-    yield "forced", few[::2], {"n_components": 5}
+    yield "forced", few[::4], {"n_components": 4}
     yield "factors of each", factors, {"n_factors": [3, 1]}
     yield "labels", few, {"init": np.arange(len(few)) % 6}
     yield "too many labels", few, {"init": np.arange(len(few)) % 6, "max_components": 2}
     yield "a model", few, {"init": amofa.fit(few, n_components=3)}
     yield "a model with shared noise", few, {"init": amofa.fit(few, n_components=3, noise="shared")}
-    yield "weights", few[::2], {"sample_weight": 1 + np.arange(len(few[::2])) % 3}
+    yield "weights", few[::4], {"sample_weight": 1 + np.arange(len(few[::4])) % 3}
     yield "isotropic", factors, {"noise": "isotropic", "criterion": "bic"}
     yield "paper", few, {"search": "paper"}
     yield "paper, factors", factors, {"search": "paper", "n_factors": [2, 1]}

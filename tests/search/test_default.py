@@ -266,9 +266,9 @@ def test_components_asked_for_are_kept_though_sharing_or_one_alone_costs_less(rn
 @pytest.mark.parametrize("weighted", [False, True])
 def test_splits_that_start_from_some_of_the_rows_find_the_same(rng, monkeypatch, weighted):
     """Of huge tables local fits see evenly spread rows alone, but EM sees all."""
-    X = np.concatenate([rng.normal(m, 1, (2000, 3)) for m in (0, 6, 12)])
-    X[:, 1] += 2 * rng.normal(size=6000) * (np.arange(6000) < 2000)
-    weights = rng.uniform(0.5, 1.5, 6000) if weighted else None
+    X = np.concatenate([rng.normal(m, 1, (700, 3)) for m in (0, 6, 12)])
+    X[:, 1] += 2 * rng.normal(size=2100) * (np.arange(2100) < 700)
+    weights = rng.uniform(0.5, 1.5, 2100) if weighted else None
     whole = amofa.fit(X, sample_weight=weights)
     monkeypatch.setattr(amofa._data.row_chunks, "_HELD_ROWS", 600)
     thinned = amofa.fit(X, sample_weight=weights)

@@ -117,7 +117,7 @@ def test_fits_of_the_command():
 
 
 def test_classes_of_the_command(rows):
-    np.save("train.npy", np.column_stack([rows, rows[:, 0] > 0])[::4])
+    np.save("train.npy", np.column_stack([rows, rows[:, 0] > 0])[::10])
     argv = "-m", "amofa", "classify", "train.npy", "rows.npy", "--labels", "2"
     written, status = on_a_terminal(*argv, stdout=subprocess.DEVNULL)
     assert status == 0
