@@ -19,6 +19,7 @@ class Component(NamedTuple):
     mean: FloatArray  # (d,)
     loadings: FloatArray  # (p, d), one row per factor
     uniquenesses: FloatArray  # (d,) variances
+    degrees_of_freedom: float = np.inf  # of a t density with this scale matrix; infinite for a normal one
 
 
 class Parameters:
@@ -32,25 +33,36 @@ class Parameters:
 
     Attributes
     ----------
-    buffer : (K + 2 K d + P d,) float64
+    buffer : (2 K + 2 K d + P d,) float64
         All values, P factors in all. The other arrays are views of it.
     offsets : (K + 1,) intp
         Component k has the rows ``offsets[k]:offsets[k + 1]`` of `loadings`.
-    weights, means, uniquenesses, loadings : (K,), (K, d), (K, d), (P, d) float64
-        Loadings have one row per factor.
+    weights, degrees_of_freedom, means, uniquenesses, loadings : (K,), (K,), (K, d), (K, d), (P, d) float64
+        Loadings have one row per factor. Degrees of freedom of normal components are infinite.
     """
 
-    __slots__ = ("buffer", "loadings", "means", "n_factors", "n_features", "offsets", "uniquenesses", "weights")
+    __slots__ = (
+        "buffer",
+        "degrees_of_freedom",
+        "loadings",
+        "means",
+        "n_factors",
+        "n_features",
+        "offsets",
+        "uniquenesses",
+        "weights",
+    )
 
     def __init__(self, n_features: int, n_factors: Sequence[int]) -> None:
         self.n_features = n_features
         self.n_factors = tuple(n_factors)
         K, d = len(self.n_factors), n_features
         offsets = [0, *accumulate(self.n_factors)]
-        means, uniquenesses, loadings = K, K + K * d, K + 2 * K * d
+        means, uniquenesses, loadings = 2 * K, 2 * K + K * d, 2 * K + 2 * K * d
         self.offsets = np.array(offsets, dtype=np.intp)
         self.buffer = np.zeros(loadings + offsets[-1] * d)
-        self.weights = self.buffer[:means]
+        self.weights, self.degrees_of_freedom = self.buffer[:K], self.buffer[K:means]
+        self.degrees_of_freedom[:] = np.inf
         self.means = self.buffer[means:uniquenesses].reshape(K, d)
         self.uniquenesses = self.buffer[uniquenesses:loadings].reshape(K, d)
         self.loadings = self.buffer[loadings:].reshape(offsets[-1], d)
@@ -61,6 +73,7 @@ class Parameters:
         parameters = cls(len(components[0].mean), [len(c.loadings) for c in components])
         for k, c in enumerate(components):
             parameters.weights[k] = c.weight
+            parameters.degrees_of_freedom[k] = c.degrees_of_freedom
             parameters.means[k] = c.mean
             parameters.uniquenesses[k] = c.uniquenesses
             parameters.loadings[parameters.offsets[k] : parameters.offsets[k + 1]] = c.loadings
@@ -83,7 +96,13 @@ class Parameters:
 
     def component(self, k: int) -> Component:
         """Return component k as views."""
-        return Component(float(self.weights[k]), self.means[k], self.component_loadings(k), self.uniquenesses[k])
+        return Component(
+            float(self.weights[k]),
+            self.means[k],
+            self.component_loadings(k),
+            self.uniquenesses[k],
+            float(self.degrees_of_freedom[k]),
+        )
 
     def components(self) -> list[Component]:
         """Return all components as views."""
@@ -116,6 +135,23 @@ class Evaluator:
         twin = Evaluator.__new__(Evaluator)
         twin.parameters, twin.prepared, twin.work = self.parameters, self.prepared, np.empty_like(self.work)
         return twin
+
+    def spreads(self, log_joint: FloatArray) -> FloatArray | None:
+        """Return (nu + m) / (nu + d), (K, n), from the log joint densities (K, n); None if all components are normal.
+
+        m are squared Mahalanobis distances. It is 1 for normal components, and for those of weight 0, whose log joint
+        densities say nothing.
+        """
+        degrees = self.parameters.degrees_of_freedom
+        if np.isinf(degrees).all():
+            return None
+        spreads, K = np.ones(log_joint.shape), len(degrees)
+        for k in np.flatnonzero(np.isfinite(degrees) & (self.parameters.weights > 0)):
+            shape = degrees[k] + self.parameters.n_features
+            # Infinite for rows that are infinitely far away.
+            with np.errstate(over="ignore"):
+                spreads[k] = np.exp((self.prepared[2 * K + k] - log_joint[k]) * (2 / shape)) * (degrees[k] / shape)
+        return spreads
 
     def sums(self, *, full: bool = False) -> FloatArray:
         """Return zeros for `accumulate` to add to; arrays of two sets of rows merge by adding them."""

@@ -67,7 +67,7 @@ class Relations(NamedTuple):
         uniquenesses[self.columns] = np.maximum(least[self.columns], self.residuals)
         mean[self.others] = component.mean
         mean[self.columns] = self.coefficients @ component.mean + self.offsets
-        return Component(component.weight, mean, loadings, uniquenesses)
+        return component._replace(mean=mean, loadings=loadings, uniquenesses=uniquenesses)
 
 
 def find_relations(samples: Samples, widths: FloatArray, steps: FloatArray) -> Relations | None:

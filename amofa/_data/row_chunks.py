@@ -54,6 +54,7 @@ class PosteriorBlock(NamedTuple):
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)
     scores: FloatArray  # (P, n), or (0, n) if not asked for
+    spreads: FloatArray | None = None  # (K, n), with the scores of t components: see `Evaluator.spreads`
 
 
 @dataclass(frozen=True)
@@ -331,23 +332,26 @@ class Samples:
     def _looker(self, mixture: Evaluator, with_scores: bool) -> Callable[[int], PosteriorBlock]:
         """Return a function for one thread that computes the posterior of chunks by number."""
         read, parameters = self._reader(), mixture.parameters
+        has_tails = bool(np.isfinite(parameters.degrees_of_freedom).any())
 
         def look(i: int) -> PosteriorBlock:
             x, row_weights = read(i)
             start, n = i * self._step, x.shape[1]
             log_density, responsibilities = np.empty(n), np.empty((parameters.n_components, n))
             scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
+            log_joint = np.empty((parameters.n_components, n)) if with_scores and has_tails else None
             _posterior.posterior(
                 x,
                 parameters.offsets,
                 mixture.prepared,
                 log_density,
-                None,
+                log_joint,
                 responsibilities,
                 scores if with_scores else None,
                 mixture.work,
             )
-            return PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores)
+            spreads = None if log_joint is None else mixture.spreads(log_joint)
+            return PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores, spreads)
 
         return look
 
@@ -373,11 +377,11 @@ class Samples:
         """Return soft counts and covariances of every component, by one pass. Memory is O(K d^2)."""
         K, d = parameters.n_components, self.n_features
         sums = self.sums(parameters, full=True, with_entropy=False)
-        counts, first, second = sums[2 : 2 + K], sums[2 + K : -K * d * d].reshape(K, d), sums[-K * d * d :]
+        counts, first, second, _ = np.split(sums[2:], np.cumsum([K, K * d, K * d * d]))
         lower = np.tril(second.reshape(K, d, d))
         covariances = lower + np.tril(lower, -1).transpose(0, 2, 1)
         divisor = np.where(counts > 0, counts, 1.0)
-        first /= divisor[:, None]
+        first = first.reshape(K, d) / divisor[:, None]
         covariances /= divisor[:, None, None]
         covariances -= first[:, :, None] * first[:, None, :]
         return Moments(counts, parameters.means + first, covariances)

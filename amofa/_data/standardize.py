@@ -139,11 +139,10 @@ class Coordinates:
         center, scale = self.center[columns], self.scale[columns]
         return Parameters.from_components(
             [
-                Component(
-                    c.weight,
-                    (c.mean[columns] - center) / scale,
-                    c.loadings[:, columns] / scale,
-                    c.uniquenesses[columns] / scale**2,
+                c._replace(
+                    mean=(c.mean[columns] - center) / scale,
+                    loadings=c.loadings[:, columns] / scale,
+                    uniquenesses=c.uniquenesses[columns] / scale**2,
                 )
                 for c in parameters.components()
             ]
@@ -166,7 +165,7 @@ class Coordinates:
             mean[varying] += scale * component.mean
             uniquenesses[varying] = scale**2 * component.uniquenesses
             loadings[:, varying] = scale * component.loadings
-            return Component(component.weight, mean, loadings, uniquenesses)
+            return component._replace(mean=mean, loadings=loadings, uniquenesses=uniquenesses)
 
         return Parameters.from_components([restored(c) for c in parameters.components()])
 

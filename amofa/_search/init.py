@@ -96,7 +96,8 @@ def parameters_of_model(
     most = model.n_features if most_factors is None else most_factors
     with np.errstate(over="ignore"):
         expressed = coordinates.express(model._parameters)
-    if not np.isfinite(expressed.buffer).all():
+    # Degrees of freedom may be infinite.
+    if not all(np.isfinite(values).all() for values in (expressed.means, expressed.uniquenesses, expressed.loadings)):
         raise ValueError("init is a model of another scale than X; fit or make it in the units of X")
     kept = [_with_most_factors(component, most) for component in expressed.components() if component.weight > 0]
     parameters = Parameters.from_components(kept)

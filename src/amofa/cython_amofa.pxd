@@ -60,6 +60,22 @@ cdef int prepare_mixture_checked(
     Py_ssize_t mixture_length,
 ) noexcept nogil
 
+# The same with multivariate t distributions where degrees of freedom are finite, and checked like the other. Sigma_k is
+# then the scale matrix, and log joint densities of rows are log weights[k] t(x_i; k). Functions that take rows, and the
+# M-step from accumulate_scatter, are for these mixtures, too; accumulate_statistics and maximize_component refuse them.
+cdef int prepare_t_mixture(
+    Py_ssize_t n_components,
+    Py_ssize_t n_features,
+    const Py_ssize_t *offsets,      # IN   (K + 1)
+    const double *weights,          # IN   (K)
+    const double *degrees_of_freedom,  # IN   (K) positive, infinite for normal components; NULL if all are normal
+    const double *means,            # IN   (K, d)
+    const double *loadings,         # IN   (P, d)
+    const double *uniquenesses,     # IN   (K, d)
+    double *mixture,                # OUT  mixture_size
+    Py_ssize_t mixture_length,
+) noexcept nogil
+
 # Whether so many doubles hold a whole prepared mixture of this process: 0, or -1, or -3 where it is cut short. The
 # other functions look only at its beginning, so check once what comes from elsewhere.
 cdef int check_mixture(const double *mixture, Py_ssize_t length) noexcept nogil
@@ -75,6 +91,11 @@ cdef int mixture_weights(
     const double *mixture,
     double *weights,                # OUT  (K)
     Py_ssize_t weights_length,
+) noexcept nogil
+cdef int mixture_degrees_of_freedom(
+    const double *mixture,
+    double *degrees_of_freedom,     # OUT  (K)
+    Py_ssize_t degrees_of_freedom_length,
 ) noexcept nogil
 cdef int component_mean(
     const double *mixture,
@@ -97,7 +118,7 @@ cdef int component_uniquenesses(
 cdef int component_covariance(
     const double *mixture,
     Py_ssize_t k,
-    double *covariance,             # OUT  (d, d)
+    double *covariance,             # OUT  (d, d) Sigma_k
     Py_ssize_t covariance_length,
 ) noexcept nogil
 
@@ -198,7 +219,9 @@ cdef Py_ssize_t accumulate_statistics_checked(
 
 # Sufficient statistics of EM in which only the components are missing: full second moments. The first 2 + K values are
 # those above; then come sums of h (x - mean_k), (K, d), and of h (x - mean_k) (x - mean_k)', (K, d, d), their lower
-# triangles, with h the weighted responsibilities. Cost O(n d P + n K d^2).
+# triangles, with h the weighted responsibilities; and K values that only t components need, for which h is multiplied
+# by (nu + d) / (nu + m) in these sums, with nu degrees of freedom and the squared Mahalanobis distance m. Cost
+# O(n d P + n K d^2).
 cdef Py_ssize_t scatter_size(const double *mixture) noexcept nogil
 cdef int accumulate_scatter(
     const double *mixture,          # IN

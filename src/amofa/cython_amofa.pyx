@@ -46,7 +46,7 @@ cdef Py_ssize_t UNKNOWN = PY_SSIZE_T_MAX
 
 # A prepared mixture begins with integers in the places of doubles: MARK, TOKEN, the size of the whole, K, d, and the
 # K + 1 offsets. The mark's last byte is the version of this layout.
-cdef Py_ssize_t MARK = 0x616d6602
+cdef Py_ssize_t MARK = 0x616d6603
 # What a file, or another process, does not have: layouts and ways to compute differ between builds and processors.
 cdef Py_ssize_t TOKEN = int.from_bytes(os.urandom(sizeof(Py_ssize_t) - 1), "little")
 cdef enum:
@@ -96,13 +96,22 @@ cdef int prepare_mixture(
     Py_ssize_t n_components, Py_ssize_t n_features, const Py_ssize_t *offsets, const double *weights,
     const double *means, const double *loadings, const double *uniquenesses, double *mixture,
 ) noexcept nogil:
-    return prepare_mixture_checked(n_components, n_features, offsets, weights, means, loadings, uniquenesses, mixture,
-                                   UNKNOWN)
+    return prepare_t_mixture(n_components, n_features, offsets, weights, NULL, means, loadings, uniquenesses, mixture,
+                             UNKNOWN)
 
 
 cdef int prepare_mixture_checked(
     Py_ssize_t n_components, Py_ssize_t n_features, const Py_ssize_t *offsets, const double *weights,
     const double *means, const double *loadings, const double *uniquenesses, double *mixture, Py_ssize_t mixture_length,
+) noexcept nogil:
+    return prepare_t_mixture(n_components, n_features, offsets, weights, NULL, means, loadings, uniquenesses, mixture,
+                             mixture_length)
+
+
+cdef int prepare_t_mixture(
+    Py_ssize_t n_components, Py_ssize_t n_features, const Py_ssize_t *offsets, const double *weights,
+    const double *degrees_of_freedom, const double *means, const double *loadings, const double *uniquenesses,
+    double *mixture, Py_ssize_t mixture_length,
 ) noexcept nogil:
     cdef Py_ssize_t *header
     cdef Py_ssize_t size = mixture_size(n_components, n_features, offsets)
@@ -120,6 +129,7 @@ cdef int prepare_mixture_checked(
     header[N_COMPONENTS], header[N_FEATURES] = n_components, n_features
     memcpy(header + OFFSETS, offsets, (n_components + 1) * sizeof(Py_ssize_t))
     parameters.weights, parameters.means = <double *> weights, <double *> means
+    parameters.degrees_of_freedom = <double *> degrees_of_freedom
     parameters.loadings, parameters.uniquenesses = <double *> loadings, <double *> uniquenesses
     prepared = view_mixture(mixture)
     status = <int> prepare_all(&parameters, &prepared)
@@ -175,9 +185,26 @@ cdef bint has_component(const double *mixture, Py_ssize_t k) noexcept nogil:
     return 0 <= k < n_components(mixture)
 
 
+cdef bint has_tails(const double *mixture) noexcept nogil:
+    """Return whether a component has a t distribution."""
+    cdef Prepared prepared = view_mixture(mixture)
+    cdef Py_ssize_t k
+    for k in range(prepared.n_components):
+        if prepared.degrees_of_freedom[k] < INFINITY:
+            return True
+    return False
+
+
 cdef int mixture_weights(const double *mixture, double *weights, Py_ssize_t weights_length) noexcept nogil:
     return give_values(mixture, 0, view_mixture(mixture).weights if is_mixture(mixture) else NULL,
                        n_components(mixture), weights, weights_length)
+
+
+cdef int mixture_degrees_of_freedom(
+    const double *mixture, double *degrees_of_freedom, Py_ssize_t degrees_of_freedom_length,
+) noexcept nogil:
+    return give_values(mixture, 0, view_mixture(mixture).degrees_of_freedom if is_mixture(mixture) else NULL,
+                       n_components(mixture), degrees_of_freedom, degrees_of_freedom_length)
 
 
 cdef int component_mean(
@@ -532,6 +559,7 @@ cdef bint prepare_marginal(const Prepared *mixture, Py_ssize_t n, Marginal *marg
     cdef Py_ssize_t d = mixture.n_features, K = mixture.n_components, i, j, k
     cdef Parameters parameters = view_parameters(K, n, marginal.parameters)
     memcpy(parameters.weights, mixture.weights, K * sizeof(double))
+    memcpy(parameters.degrees_of_freedom, mixture.degrees_of_freedom, K * sizeof(double))
     for i in range(n):
         j = marginal.columns[i]
         for k in range(K):
@@ -616,7 +644,7 @@ cdef void keep_row(Rows *rows, Py_ssize_t i, Py_ssize_t to, const double *weight
 
 cdef Py_ssize_t statistics_size(const double *mixture) noexcept nogil:
     cdef Prepared prepared
-    if not is_mixture(mixture):
+    if not is_mixture(mixture) or has_tails(mixture):
         return BAD_ARGUMENT
     prepared = view_mixture(mixture)
     return sums_length(prepared.n_components, prepared.n_features, prepared.offsets, False)
@@ -764,7 +792,7 @@ cdef int maximize_component_checked(
     cdef const double *cholesky
     cdef Py_ssize_t i
     cdef int status
-    if not has_component(mixture, k) or statistics == NULL:
+    if not has_component(mixture, k) or has_tails(mixture) or statistics == NULL:
         return BAD_ARGUMENT
     prepared = view_mixture(mixture)
     status = parameters_status(prepared.n_features, n_factors(mixture, k), floor, mean, mean_length, loadings,
@@ -832,6 +860,7 @@ cdef int begin_analysis(
     cdef Prepared prepared
     cdef Sums sums
     cdef Py_ssize_t d
+    cdef double tail_count
     cdef int status
     if not has_component(mixture, k) or not 0 <= n_factors <= most_factors <= n_features(mixture):
         return BAD_ARGUMENT
@@ -848,8 +877,11 @@ cdef int begin_analysis(
     sums = view_sums(prepared.n_components, d, True, <double *> scatter)
     if not sums.soft_counts[k] > 0.0:
         return NO_ROWS
-    analysis.count = sums.soft_counts[k]
-    set_moments(d, analysis.count, prepared.means + k * d, sums.first + k * d, sums.second + k * d * d, mean, work)
+    analysis.count = tail_count = sums.soft_counts[k]
+    if prepared.degrees_of_freedom[k] < INFINITY:
+        tail_count = sums.tail_counts[k]
+    set_moments(d, analysis.count, tail_count, prepared.means + k * d, sums.first + k * d,
+                sums.second + k * d * d, mean, work)
     analysis.offsets[0], analysis.offsets[1] = 0, n_factors
     memset(&analysis.problem, 0, sizeof(Problem))
     analysis.problem.n_matrices, analysis.problem.covariances = 1, work
@@ -1011,7 +1043,7 @@ cdef int choose_component_checked(
 # ---- what Python calls -----------------------------------------------------------------------------------------------
 
 def prepared_mixture(
-    const double[::1] parameters not None,  # IN   (K + 2 K d + P d)
+    const double[::1] parameters not None,  # IN   (2 K + 2 K d + P d)
     const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
     Py_ssize_t n_features,
 ):
@@ -1019,7 +1051,7 @@ def prepared_mixture(
 
     Parameters
     ----------
-    parameters : (K + 2 K d + P d,) float64
+    parameters : (2 K + 2 K d + P d,) float64
         As in `amofa._parameters.Parameters.buffer`.
     offsets : (K + 1,) intp
         Start of the factors of each component; the last entry is the number of all factors.
@@ -1048,8 +1080,8 @@ def prepared_mixture(
     mixture = prepared
     view = view_parameters(K, n_features, <double *> &parameters[0])
     with nogil:
-        status = prepare_mixture(K, n_features, &offsets[0], view.weights, view.means, view.loadings,
-                                 view.uniquenesses, &mixture[0])
+        status = prepare_t_mixture(K, n_features, &offsets[0], view.weights, view.degrees_of_freedom, view.means,
+                                   view.loadings, view.uniquenesses, &mixture[0], mixture.shape[0])
     if status:
         raise FloatingPointError(f"the covariance of component {status - 1} is numerically singular")
     return prepared

@@ -72,7 +72,8 @@ def variances(rows, weights):
 
 
 def check_parameters(model, table, weights, options):
-    assert np.isfinite(model._parameters.buffer).all()
+    for values in (model.weights, model.means, model.uniquenesses, model._parameters.loadings):
+        assert np.isfinite(values).all()
     assert (model.weights > 0).all()
     assert abs(model.weights.sum() - 1) < 1e-12
     assert (model.uniquenesses >= np.finfo(float).tiny).all()

@@ -53,6 +53,20 @@ def random_rows(rng, parameters, n):
     return x
 
 
+def t_mixture(rng, K, d, factors, degrees=(3.0, math.inf, 0.4, 30.0, 300.0)):
+    """A mixture of t and normal components."""
+    parameters = random_mixture(rng, K, d, factors)
+    parameters.degrees_of_freedom[:] = np.resize(degrees, K)
+    return parameters
+
+
+def far_rows(rng, parameters, n):
+    """Rows near and far."""
+    x = random_rows(rng, parameters, n)
+    x[::7] *= 100.0
+    return x
+
+
 # ---- densities -------------------------------------------------------------------------------------------------------
 
 
@@ -72,12 +86,28 @@ def log_constant(c):
     sign, log_determinant = np.linalg.slogdet(covariance(c))
     assert sign == 1
     log_weight = math.log(c.weight) if c.weight > 0 else -math.inf
-    return log_weight - 0.5 * (len(c.mean) * math.log(2 * math.pi) + log_determinant)
+    nu, d = c.degrees_of_freedom, len(c.mean)
+    if nu == math.inf:
+        return log_weight - 0.5 * (d * math.log(2 * math.pi) + log_determinant)
+    gammas = math.lgamma((nu + d) / 2) - math.lgamma(nu / 2)
+    return log_weight + gammas - 0.5 * (d * math.log(nu * math.pi) + log_determinant)
+
+
+def log_relative_density(x, c):
+    """Log density over the largest, (n,)."""
+    nu, m = c.degrees_of_freedom, squared_distances(x, c)
+    return -0.5 * m if nu == math.inf else -0.5 * (nu + x.shape[1]) * np.log1p(m / nu)
+
+
+def tail_weights(x, c):
+    """u = (nu + d) / (nu + m), (n,); 1 for a normal component   (Peel & McLachlan 2000)."""
+    nu = c.degrees_of_freedom
+    return np.ones(len(x)) if nu == math.inf else (nu + x.shape[1]) / (nu + squared_distances(x, c))
 
 
 def log_joint(x, mixture):
-    """log pi_k N(x; mu_k, Sigma_k), (n, K)   (eq. MoFA_EMeh)."""
-    return np.stack([log_constant(c) - 0.5 * squared_distances(x, c) for c in mixture], axis=1)
+    """log pi_k N(x; mu_k, Sigma_k), or of a t density, (n, K)   (eq. MoFA_EMeh)."""
+    return np.stack([log_constant(c) + log_relative_density(x, c) for c in mixture], axis=1)
 
 
 def log_density(x, mixture):
@@ -170,8 +200,8 @@ def statistics(x, row_weights, mixture):
 
 
 def scatter(x, row_weights, mixture):
-    """Sums of h (x - mu_k) (x - mu_k)', (K, d, d)."""
-    h = weighted_responsibilities(x, row_weights, mixture)
+    """Sums of h u (x - mu_k) (x - mu_k)', (K, d, d)."""
+    h = weighted_responsibilities(x, row_weights, mixture) * np.stack([tail_weights(x, c) for c in mixture], axis=1)
     return np.stack([((x - c.mean) * h[:, [k]]).T @ (x - c.mean) for k, c in enumerate(mixture)])
 
 

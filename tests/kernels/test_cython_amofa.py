@@ -151,7 +151,7 @@ def test_sizes(rng):
     parameters = random_mixture(rng, 3, 5, [2, 0, 6])
     mixture = prepared(parameters)
     assert c.statistics_size(mixture) == len(Evaluator(parameters).sums())
-    assert c.scatter_size(mixture) == 2 + 3 + 3 * 5 + 3 * 25
+    assert c.scatter_size(mixture) == 2 + 3 + 3 * 5 + 3 * 25 + 3
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,9 @@ def test_statistics_and_scatter_are_those_of_dense_algebra(rng, K, d, factors, n
         at += expected.size
     assert at == len(got)
 
-    head, first, second = np.split(accumulate("scatter", parameters, x, w), [2 + K, 2 + K + K * d])
+    scatter = accumulate("scatter", parameters, x, w)
+    head, first, second, tails = np.split(scatter, np.cumsum([2 + K, K * d, K * d * d]))
+    np.testing.assert_array_equal(tails, head[2:])
     # The log-likelihood, the entropy and the soft counts are the same sums.
     assert np.array_equal(head, got[: 2 + K])
     assert relative_error(first, statistics["first"].ravel(), np.abs(statistics["first"]).max() + 1.0) < 1e-11
@@ -451,7 +453,7 @@ def test_moments_that_are_not_finite_are_named(rng):
     mixture, a, floor, work = prepared(parameters), np.ones(3), np.ones(3), np.zeros(500)
     scatter = accumulate("scatter", parameters, random_rows(rng, parameters, 50))
     statistics = accumulate("statistics", parameters, random_rows(rng, parameters, 50))
-    scatter[-9:] = statistics[-3:] = np.nan
+    scatter[-11:-2] = statistics[-3:] = np.nan
     assert c.maximize_component(mixture, 1, statistics, floor, a.copy(), a.copy(), a.copy(), work) == 2
     assert c.fit_component(mixture, 1, scatter, 1, floor, 9, 0.0, a.copy(), a.copy(), a.copy(), None, work) == 2
     q = np.ones(1, dtype=np.intp)

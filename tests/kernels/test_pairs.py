@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import reference
-from reference import random_mixture, random_rows, relative_error
+from reference import far_rows, random_mixture, random_rows, relative_error, t_mixture
 
 from amofa._kernels._pairs import Pairs
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
@@ -45,15 +45,17 @@ def pass_over(pairs, iteration):
 
 
 def by_name(sums, K, d):
-    counts, first, second = np.split(sums[2:], [K, K + K * d])
+    counts, first, second, tails = np.split(sums[2:], np.cumsum([K, K * d, K * d * d]))
     lower = np.tril(second.reshape(K, d, d))
-    return counts, first.reshape(K, d), lower + np.tril(lower, -1).transpose(0, 2, 1)
+    return counts, first.reshape(K, d), lower + np.tril(lower, -1).transpose(0, 2, 1), tails
 
 
 def dense(x, h, components):
     deviations = [x - c.mean for c in components]
-    first = np.array([h[:, k] @ e for k, e in enumerate(deviations)])
-    return h.sum(axis=0), first, np.array([(h[:, [k]] * e).T @ e for k, e in enumerate(deviations)])
+    weighed = h * np.stack([reference.tail_weights(x, c) for c in components], axis=1)
+    first = np.array([weighed[:, k] @ e for k, e in enumerate(deviations)])
+    second = np.array([(weighed[:, [k]] * e).T @ e for k, e in enumerate(deviations)])
+    return h.sum(axis=0), first, second, weighed.sum(axis=0)
 
 
 @pytest.mark.parametrize("is_far", [False, True])
@@ -91,6 +93,31 @@ def test_sums_are_those_of_dense_algebra(rng, K, d, factors, n, least, is_far):
     for values, expected in zip(by_name(got, K, d), dense(x, shares + rest, components), strict=True):
         # Counted from the rounding error of the sums, and what EM leaves out of all moments.
         assert relative_error(values, expected, max(1.0, np.abs(expected).max())) < 1e-7
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+@pytest.mark.parametrize(
+    ("K", "d", "factors", "n"), [(1, 1, [0], 40), (3, 2, [1, 0, 1], 700), (4, 20, [3, 1, 0, 2], 900)]
+)
+def test_sums_of_t_components_are_those_of_dense_algebra(rng, K, d, factors, n, is_far):
+    mixture = t_mixture(rng, K, d, factors, [3.0, np.inf, 10.0])
+    if is_far:
+        mixture.uniquenesses[0] *= 1e-5
+    x, weights = far_rows(rng, mixture, n), rng.uniform(0.5, 2.0, n)
+    iteration = bind(mixture)
+    near, kept, pairs = marked(iteration, x, weights, 1e-3)
+    components = mixture.components()
+    h = reference.responsibilities(x, components)
+    np.testing.assert_array_equal(near, (h > 1e-3).T)
+    whole = dense(x, weights[:, None] * h, components)
+    for got, expected in zip(by_name(iteration.sums, K, d), whole, strict=True):
+        # EM leaves out rows with a small share.
+        assert relative_error(got, expected, max(1.0, np.abs(expected).max())) < 1e-6
+    logs = np.where(near.T == 1, reference.log_joint(x, components), -np.inf)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    shares *= (weights * kept / shares.sum(axis=1))[:, None]
+    for got, expected in zip(by_name(pass_over(pairs, iteration), K, d), dense(x, shares, components), strict=True):
+        assert relative_error(got, expected, max(1.0, np.abs(expected).max())) < 1e-10
 
 
 def test_no_count_is_negative_by_rounding(rng):

@@ -1,53 +1,24 @@
 """The E-step against dense algebra, exact arithmetic and its own invariances."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 import reference
 from fuzz_kernels import read_only
 from hypothesis import given
 from hypothesis import strategies as st
+from posterior_helpers import one_component, posterior
 from reference import SHAPES, log_error, random_mixture, random_rows, relative_error
 
 from amofa._kernels import _mixture, _posterior
-from amofa._parameters import Component, Evaluator, Parameters
+from amofa._parameters import Evaluator
 
 TOLERANCE = 1e-12
-
-
-class Posterior(NamedTuple):
-    log_density: np.ndarray  # (n,)
-    log_joint: np.ndarray  # (n, K)
-    responsibilities: np.ndarray  # (n, K)
-    scores: np.ndarray  # (n, P)
-
-
-def columns(x):
-    """Rows (n, d) as the kernels want them, (d, n)."""
-    return np.ascontiguousarray(x.T)
-
-
-def posterior(parameters, x):
-    """All outputs of the kernel, rows first; NaN where it has not written."""
-    mixture, n = Evaluator(parameters), len(x)
-    log_density = np.full(n, np.nan)
-    outputs = [np.full((rows, n), np.nan) for rows in (parameters.n_components,) * 2 + (len(parameters.loadings),)]
-    _posterior.posterior(columns(x), parameters.offsets, mixture.prepared, log_density, *outputs, mixture.work)
-    return Posterior(log_density, *(a.T for a in outputs))
-
-
-def one_component(loadings, uniquenesses, mean=None):
-    """A mixture of one component."""
-    loadings, uniquenesses = np.asarray(loadings, dtype=float), np.asarray(uniquenesses, dtype=float)
-    mean = np.zeros(len(uniquenesses)) if mean is None else mean
-    return Parameters.from_components([Component(1.0, mean, loadings, uniquenesses)])
 
 
 def forms(parameters):
     """How the kernel takes the distances of each component, (K,): 0, from residuals 1, in twice the precision 2."""
     K = parameters.n_components
-    return Evaluator(parameters).prepared[2 * K : 3 * K]
+    return Evaluator(parameters).prepared[3 * K : 4 * K]
 
 
 def check_against_reference(parameters, x):
@@ -340,8 +311,8 @@ def test_prepare_refuses_wrong_buffers(changes, message):
 
 def test_buffer_lengths():
     parameters, prepared, work = _mixture.buffer_lengths(np.array([0, 1, 3]), 3)
-    assert parameters == 2 + 2 * 2 * 3 + 3 * 3
-    assert prepared == 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3 + (1 + 4) + (2 * 5 + 2 * 5 + 2 * 2)
+    assert parameters == 2 * 2 + 2 * 2 * 3 + 3 * 3
+    assert prepared == 4 * 2 + 2 * 2 * 3 + 2 * 3 * 3 + (1 + 4) + (2 * 5 + 2 * 5 + 2 * 2)
     assert work >= 256 * (3 + 3 + 2 + 2 * 2 + 2)
     for offsets, d, message in (([0], 3, "start with 0"), ([0, 2, 1], 3, "not decrease"), ([0, 1], 0, "positive")):
         with pytest.raises(ValueError, match=message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 from fuzz_kernels import read_only
-from reference import SHAPES, random_mixture, random_rows, relative_error
+from reference import SHAPES, far_rows, random_mixture, random_rows, relative_error, t_mixture
 
 from amofa._kernels import _statistics
 from amofa._parameters import Evaluator
@@ -39,11 +39,12 @@ def by_name(buffer, expected):
 
 
 def accumulate_scatter(parameters, x, weights=None):
-    """Soft counts, first moments and scatter matrices of rows x."""
+    """Soft counts, first moments, scatter matrices and counts of tails of rows x."""
     K, d = parameters.means.shape
-    _, counts, first, second = np.split(accumulate(parameters, x, weights, full=True), [2, 2 + K, 2 + K + K * d])
+    sums = accumulate(parameters, x, weights, full=True)[2:]
+    counts, first, second, tails = np.split(sums, np.cumsum([K, K * d, K * d * d]))
     lower = np.tril(second.reshape(K, d, d))
-    return counts, first.reshape(K, d), lower + np.tril(lower, -1).transpose(0, 2, 1)
+    return counts, first.reshape(K, d), lower + np.tril(lower, -1).transpose(0, 2, 1), tails
 
 
 def worst_error(buffer, expected):
@@ -70,7 +71,8 @@ def test_scatter_matches_dense_algebra(rng, K, d, factors, n, kind):
     parameters = random_mixture(rng, K, d, factors)
     x, weights = random_rows(rng, parameters, n), row_weights(rng, n, kind)
     mixture = parameters.components()
-    counts, first, scatter = accumulate_scatter(parameters, x, weights)
+    counts, first, scatter, tails = accumulate_scatter(parameters, x, weights)
+    np.testing.assert_array_equal(tails, counts)
     expected = reference.statistics(x, weights, mixture)
     assert relative_error(counts, expected["soft_counts"], n) < TOLERANCE
     assert relative_error(first, expected["first"], max(1.0, np.abs(expected["first"]).max())) < TOLERANCE
@@ -147,6 +149,20 @@ def test_two_parts_add_up_to_the_whole(problem, cut):
     parameters, x, w = problem
     parts = all_sums(parameters, x[:cut], w[:cut]) + all_sums(parameters, x[cut:], w[cut:])
     assert_same(parts, all_sums(parameters, x, w))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("K", "d", "factors", "n"), SHAPES[:-1])
+def test_scatter_of_t_components_matches_dense_algebra(rng, K, d, factors, n, weighted):
+    parameters = t_mixture(rng, K, d, factors)
+    x, weights = far_rows(rng, parameters, n), rng.uniform(0.5, 2.0, n) if weighted else None
+    components = parameters.components()
+    tails = np.stack([reference.tail_weights(x, c) for c in components], axis=1)
+    h = reference.weighted_responsibilities(x, weights, components)
+    first = np.stack([(h * tails)[:, k] @ (x - c.mean) for k, c in enumerate(components)])
+    expected = h.sum(axis=0), first, reference.scatter(x, weights, components), (h * tails).sum(axis=0)
+    for got, sums in zip(accumulate_scatter(parameters, x, weights), expected, strict=True):
+        assert relative_error(got, sums, max(1.0, np.abs(sums).max())) < 1e-11
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -261,7 +277,7 @@ def test_none_is_refused_but_for_row_weights():
 
 def test_sums_size():
     assert _statistics.sums_size(np.array([0, 1, 3]), 3) == 2 + 2 + 2 * 2 * 3 + 3 * 3
-    assert _statistics.sums_size(np.array([0, 1, 3]), 3, True) == 2 + 2 + 2 * 3 + 2 * 3 * 3
+    assert _statistics.sums_size(np.array([0, 1, 3]), 3, True) == 2 + 2 + 2 * 3 + 2 * 3 * 3 + 2
     for offsets, d, message in (
         ([], 3, "start with 0"),
         ([0], 3, "start with 0"),

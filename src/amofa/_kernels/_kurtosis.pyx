@@ -1,7 +1,7 @@
 """Weighted Mardia kurtosis: the fourth moment of the Mahalanobis distance (paper, eq. mardiamvkurt)."""
 
 from amofa._kernels._mixture cimport Prepared, Scratch, check_rows, check_work, checked_mixture, view_scratch
-from amofa._kernels._posterior cimport posterior_block
+from amofa._kernels._posterior cimport posterior_block, undo_tails
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
@@ -35,6 +35,7 @@ cdef void add_kurtosis_block(
         if row_weights != NULL:
             amofa_multiply(n, row_weights, h)
         soft_counts[k] += amofa_weighted_sum(n, h, NULL)
+        undo_tails(n, k, mixture, scratch.log_joint + k * scratch.stride)
         fourth[k] += amofa_fourth_moment(n, h, mixture.log_constants[k], scratch.log_joint + k * scratch.stride)
 
 

@@ -3,9 +3,10 @@
 # Loadings are ragged: component k has the rows offsets[k] .. offsets[k + 1] of a (P, d) array, P factors in all, one
 # row per factor. Rows of data are the fastest index: a block of n rows is a (d, n) array with row stride ld.
 #
-# parameters   weights (K), means (K, d), uniquenesses (K, d), loadings (P, d)
-# prepared     weights (K), log_constants (K), form (K), means (K, d), inverse_uniquenesses (K, d),
-#              loadings (P, d), projections (P, d), choleskys (sum of p_k^2), memory for the preparation
+# parameters   weights (K), degrees of freedom (K), means (K, d), uniquenesses (K, d), loadings (P, d)
+# prepared     weights (K), degrees of freedom (K), log_constants (K), form (K), means (K, d),
+#              inverse_uniquenesses (K, d), loadings (P, d), projections (P, d), choleskys (sum of p_k^2),
+#              memory for the preparation
 
 
 # Ways to take the distance: what `Prepared.form` says.
@@ -17,6 +18,7 @@ cdef enum:
 
 cdef struct Parameters:
     double *weights
+    double *degrees_of_freedom     # infinite for a normal component; NULL if all are normal
     double *means
     double *uniquenesses
     double *loadings
@@ -27,6 +29,7 @@ cdef struct Prepared:
     Py_ssize_t n_features
     const Py_ssize_t *offsets
     double *weights
+    double *degrees_of_freedom
     double *log_constants          # log of weight times the normalising constant
     double *form                   # of the Mahalanobis distance: Woodbury's 0, residuals 1, in twice the precision 2
     double *means

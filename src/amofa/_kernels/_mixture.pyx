@@ -9,7 +9,7 @@ small eigenvalues. L and W then come from an orthogonal decomposition, [Lambda' 
 which does not form the sum, and distances come from the residuals of the factors.
 """
 
-from libc.math cimport INFINITY, M_PI, fabs, log, sqrt
+from libc.math cimport INFINITY, M_PI, fabs, lgamma, log, log1p, sqrt
 from libc.string cimport memcpy
 
 from amofa._kernels._blas cimport cholesky_lower, lower_orthogonal, solve_lower, syrk_lower
@@ -36,6 +36,9 @@ cdef double RESIDUAL_CAPACITANCE = 1e3
 # it, they are computed in twice the precision, at 1.3 times (3 features) to 3 times (1000) the work.
 cdef double EXACT_RESIDUAL_CAPACITANCE = 1e6
 
+# From this number of degrees of freedom, two terms of Stirling's series are exact to the last bit.
+cdef double MANY_DEGREES = 1000.0
+
 # A row of [Psi^-1/2 Lambda; I]: its largest magnitude, and its number.
 cdef struct SizedRow:
     double size
@@ -47,7 +50,8 @@ cdef struct SizedRow:
 cdef Parameters view_parameters(Py_ssize_t K, Py_ssize_t d, double *buffer) noexcept nogil:
     cdef Parameters view
     view.weights = buffer
-    view.means = view.weights + K
+    view.degrees_of_freedom = view.weights + K
+    view.means = view.degrees_of_freedom + K
     view.uniquenesses = view.means + K * d
     view.loadings = view.uniquenesses + K * d
     return view
@@ -59,7 +63,8 @@ cdef Prepared view_prepared(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offset
     view.n_features = d
     view.offsets = offsets
     view.weights = buffer
-    view.log_constants = view.weights + K
+    view.degrees_of_freedom = view.weights + K
+    view.log_constants = view.degrees_of_freedom + K
     view.form = view.log_constants + K
     view.means = view.form + K
     view.inverse_uniquenesses = view.means + K * d
@@ -105,11 +110,11 @@ cdef Py_ssize_t most_factors(Py_ssize_t K, const Py_ssize_t *offsets) noexcept n
 
 
 cdef Py_ssize_t n_parameters_stored(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
-    return K + 2 * K * d + offsets[K] * d
+    return 2 * K + 2 * K * d + offsets[K] * d
 
 
 cdef Py_ssize_t prepared_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil:
-    return (3 * K + 2 * K * d + 2 * offsets[K] * d + squared_factors(K, offsets)
+    return (4 * K + 2 * K * d + 2 * offsets[K] * d + squared_factors(K, offsets)
             + orthogonal_length(d, most_factors(K, offsets)))
 
 
@@ -153,6 +158,9 @@ cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture)
     cdef Py_ssize_t K = mixture.n_components, d = mixture.n_features, k, status
     cdef double *cholesky = mixture.choleskys
     memcpy(mixture.weights, parameters.weights, K * sizeof(double))
+    for k in range(K):
+        mixture.degrees_of_freedom[k] = (
+            parameters.degrees_of_freedom[k] if parameters.degrees_of_freedom != NULL else INFINITY)
     memcpy(mixture.means, parameters.means, K * d * sizeof(double))
     # Without factors there may be no loadings.
     if mixture.offsets[K]:
@@ -175,7 +183,7 @@ cdef int prepare_component(
     cdef double *projection = mixture.projections + mixture.offsets[k] * d
     cdef double log_determinant = 0.0, largest = 1.0, root
 
-    if not 0.0 <= parameters.weights[k] < INFINITY:
+    if not 0.0 <= parameters.weights[k] < INFINITY or not mixture.degrees_of_freedom[k] > 0.0:
         return 1
     for j in range(d):
         if not -INFINITY < parameters.means[k * d + j] < INFINITY:
@@ -212,8 +220,27 @@ cdef int prepare_component(
         return 1
     mixture.form[k] = (EXACT_RESIDUAL if largest > EXACT_RESIDUAL_CAPACITANCE
                        else RESIDUAL if largest > RESIDUAL_CAPACITANCE else WOODBURY)
-    mixture.log_constants[k] = log(parameters.weights[k]) - 0.5 * (d * log(2.0 * M_PI) + log_determinant)
+    mixture.log_constants[k] = log(parameters.weights[k]) - 0.5 * (
+        log_normaliser(d, mixture.degrees_of_freedom[k]) + log_determinant)
     return 0
+
+
+cdef double log_normaliser(Py_ssize_t d, double degrees_of_freedom) noexcept nogil:
+    """Return -2 times the log of the constant of a normal or a t density with unit scale matrix."""
+    cdef double a = 0.5 * degrees_of_freedom, b = 0.5 * d
+    if degrees_of_freedom == INFINITY:
+        return d * log(2.0 * M_PI)
+    if degrees_of_freedom < MANY_DEGREES:
+        return d * log(degrees_of_freedom * M_PI) + 2.0 * (lgamma(a) - lgamma(a + b))
+    # Gamma functions of large numbers differ by less than their rounding: by Stirling's series (DLMF 5.11.1), log
+    # Gamma(a + b) - log Gamma(a) - b log a is this.
+    return d * log(2.0 * M_PI) - 2.0 * (
+        (a + b - 0.5) * log1p(b / a) - b + stirling_correction(a + b) - stirling_correction(a))
+
+
+cdef double stirling_correction(double x) noexcept nogil:
+    """Return log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2 of a large number."""
+    return (1.0 - 1.0 / (30.0 * x * x)) / (12.0 * x)
 
 
 cdef int orthogonal_form(
@@ -328,7 +355,7 @@ def buffer_lengths(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features
 
 
 def prepare(
-    const double[::1] parameters not None,  # IN   (K + 2 K d + P d)
+    const double[::1] parameters not None,  # IN   (2 K + 2 K d + P d)
     const Py_ssize_t[::1] offsets not None,  # IN   (K + 1)
     Py_ssize_t n_features,
     double[::1] prepared not None,  # OUT  see buffer_lengths

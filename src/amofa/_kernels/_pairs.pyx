@@ -12,7 +12,7 @@ import numpy as np
 
 from amofa._kernels._iteration cimport Iteration
 from amofa._kernels._mixture cimport Scratch, check_work, view_scratch
-from amofa._kernels._posterior cimport component_log_joint
+from amofa._kernels._posterior cimport component_log_joint, weigh_tails
 from amofa._kernels._statistics cimport Sums, add_scatter
 
 cdef extern from "simd.h" nogil:
@@ -40,6 +40,7 @@ cdef class Pairs:
     cdef int[::1] rows             # (n_pairs), rising for each component
     cdef double[::1] x             # (d, m_k) for each component with m_k pairs
     cdef double[::1] values        # (n_pairs) log joint densities, then responsibilities
+    cdef double[::1] tails         # (n_pairs) weights of rows in the tails of t components; None if all are normal
     cdef const double[::1] kept    # (n)
     cdef double[::1] top           # (n) the largest log joint density
     cdef double[::1] factor        # (n) what turns densities into responsibilities
@@ -64,6 +65,10 @@ cdef class Pairs:
         self.ends = self.starts[:K].copy()
         self.rows = np.empty(self.n_pairs, dtype=np.intc)
         self.x, self.values = np.empty(self.n_pairs * self.d), np.empty(self.n_pairs)
+        self.tails = None
+        for k in range(K):
+            if iteration.mixture.degrees_of_freedom[k] < INFINITY:
+                self.tails = np.empty(self.n_pairs)
         self.kept, self.top, self.factor = kept, np.empty(n), np.empty(n)
         self.rest = None
         with nogil:
@@ -97,7 +102,7 @@ cdef class Pairs:
     def find(self, Py_ssize_t k, double[::1] scratch not None):
         """Compute the log joint densities of the pairs of component k."""
         cdef Scratch block = self.checked_scratch(k, scratch)
-        cdef Py_ssize_t start = 0, n = self.starts[k + 1] - self.starts[k], length
+        cdef Py_ssize_t start = 0, n = self.starts[k + 1] - self.starts[k], length, i
         if n == 0:
             return
         with nogil:
@@ -107,6 +112,11 @@ cdef class Pairs:
                                     &block)
                 memcpy(&self.values[self.starts[k]] + start, block.log_joint + k * block.stride,
                        length * sizeof(double))
+                if self.tails is not None:
+                    for i in range(length):
+                        self.tails[self.starts[k] + start + i] = 1.0
+                    weigh_tails(length, k, &self.iteration.mixture, block.log_joint + k * block.stride,
+                                &self.tails[self.starts[k]] + start)
                 start += length
 
     def share(self):
@@ -136,7 +146,7 @@ cdef class Pairs:
     def add(self, Py_ssize_t k, double[::1] sums not None, double[::1] scratch not None):
         """Add soft count and moments of component k, about its mean, to sums as those of the iteration."""
         cdef Scratch block = self.checked_scratch(k, scratch)
-        cdef Py_ssize_t start = 0, n = self.starts[k + 1] - self.starts[k], length
+        cdef Py_ssize_t start = 0, n = self.starts[k + 1] - self.starts[k], length, i
         cdef Sums totals
         cdef double *h
         self.iteration.check_sums(sums)
@@ -145,6 +155,11 @@ cdef class Pairs:
             while start < n:
                 length, h = min(block.stride, n - start), &self.values[self.starts[k]] + start
                 totals.soft_counts[k] += amofa_weighted_sum(length, h, NULL)
+                if self.tails is not None:
+                    for i in range(length):
+                        block.responsibilities[i] = h[i] * self.tails[self.starts[k] + start + i]
+                    h = block.responsibilities
+                totals.tail_counts[k] += amofa_weighted_sum(length, h, NULL)
                 add_scatter(length, &self.x[self.starts[k] * self.d] + start, n, k, h, 0.0, &self.iteration.mixture,
                             &block, &totals)
                 start += length
@@ -161,7 +176,7 @@ cdef class Pairs:
         for k in range(K):
             # Rounding alone would make the weight negative of a component that loses its rows.
             if rest.soft_counts[k] <= LEAST_REST * whole.soft_counts[k]:
-                rest.soft_counts[k] = 0.0
+                rest.soft_counts[k] = rest.tail_counts[k] = 0.0
                 memset(rest.first + k * d, 0, d * sizeof(double))
                 memset(rest.second + k * d * d, 0, d * d * sizeof(double))
         self.means = np.empty(K * self.d)
@@ -178,7 +193,8 @@ cdef class Pairs:
         with nogil:
             for k in range(K):
                 totals.soft_counts[k] += rest.soft_counts[k]
-                add_shifted(d, rest.soft_counts[k], rest.first + k * d, rest.second + k * d * d, &self.means[k * d],
+                totals.tail_counts[k] += rest.tail_counts[k]
+                add_shifted(d, rest.tail_counts[k], rest.first + k * d, rest.second + k * d * d, &self.means[k * d],
                             self.iteration.mixture.means + k * d, totals.first + k * d, totals.second + k * d * d)
 
     cdef Scratch checked_scratch(self, Py_ssize_t k, double[::1] scratch):

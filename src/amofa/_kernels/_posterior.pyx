@@ -3,6 +3,7 @@
 `amofa._kernels._mixture` describes how distances are computed.
 """
 
+from libc.math cimport INFINITY, exp, expm1, log1p
 from libc.string cimport memcpy
 
 from amofa._kernels._blas cimport gemm, solve_lower
@@ -50,6 +51,48 @@ cdef bint is_small(Py_ssize_t k, const Prepared *mixture) noexcept nogil:
             and mixture.offsets[k + 1] - mixture.offsets[k] <= AMOFA_SMALL_FACTORS)
 
 
+cdef double constant_of_distance(Py_ssize_t k, const Prepared *mixture) noexcept nogil:
+    """Return what is added to half a squared distance: the constant of a t density comes later."""
+    return mixture.log_constants[k] if mixture.degrees_of_freedom[k] == INFINITY else 0.0
+
+
+cdef void set_tails(Py_ssize_t n, Py_ssize_t k, const Prepared *mixture, double *log_joint) noexcept nogil:
+    """Turn minus half the squared distances m from component k into log joint densities, if its density is a t.
+
+    log t = constant - (nu + d)/2 log(1 + m / nu)   (McLachlan, Bean & Ben-Tovim Jones 2007, eq. 5).
+    """
+    cdef double nu = mixture.degrees_of_freedom[k], constant = mixture.log_constants[k]
+    cdef double half = 0.5 * (nu + mixture.n_features), scale = -2.0 / nu
+    cdef Py_ssize_t i
+    if nu == INFINITY:
+        return
+    for i in range(n):
+        log_joint[i] = constant - half * log1p(max(scale * log_joint[i], 0.0))
+
+
+cdef void undo_tails(Py_ssize_t n, Py_ssize_t k, const Prepared *mixture, double *log_joint) noexcept nogil:
+    """Turn log joint densities of a t component k into constant - m / 2, as of a normal one."""
+    cdef double nu = mixture.degrees_of_freedom[k], constant = mixture.log_constants[k]
+    cdef double scale = 2.0 / (nu + mixture.n_features)
+    cdef Py_ssize_t i
+    if nu == INFINITY:
+        return
+    for i in range(n):
+        log_joint[i] = constant - 0.5 * nu * expm1(scale * (constant - log_joint[i]))
+
+
+cdef void weigh_tails(
+    Py_ssize_t n, Py_ssize_t k, const Prepared *mixture, const double *log_joint, double *h,
+) noexcept nogil:
+    """Multiply responsibilities for component k by u = (nu + d) / (nu + m), from its log joint densities."""
+    cdef double nu = mixture.degrees_of_freedom[k], constant = mixture.log_constants[k]
+    cdef double scale = 2.0 / (nu + mixture.n_features), most = 1.0 + mixture.n_features / nu
+    cdef Py_ssize_t i
+    for i in range(n):
+        if h[i] > 0.0:
+            h[i] *= most * exp(scale * (log_joint[i] - constant))
+
+
 cdef void residual_log_joint(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *cholesky, const Prepared *mixture,
     Scratch *scratch,
@@ -76,7 +119,8 @@ cdef void residual_log_joint(
         gemm(b"T", b"N", d, n, p, -1.0, loadings, d, scratch.scaled, stride, 1.0, scratch.deviations, stride)
         amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
     amofa_add_squares(n, p, 1.0, scratch.scaled, stride, distance)
-    amofa_log_joint(n, mixture.log_constants[k], distance)
+    amofa_log_joint(n, constant_of_distance(k, mixture), distance)
+    set_tails(n, k, mixture, distance)
 
 
 cdef void tile_log_joint(
@@ -91,11 +135,12 @@ cdef void tile_log_joint(
     cdef double *projected = scratch.projected + mixture.offsets[k] * stride + start
     cdef double *log_joint = scratch.log_joint + k * stride + start
     if is_small(k, mixture):
-        amofa_small_log_joint(n, d, p, x + start, ldx, mean, inverse, projection, mixture.log_constants[k], projected,
-                              stride, log_joint)
+        amofa_small_log_joint(n, d, p, x + start, ldx, mean, inverse, projection, constant_of_distance(k, mixture),
+                              projected, stride, log_joint)
     else:
         amofa_distances(n, d, p, x + start, ldx, mean, inverse, projection, projected, stride, log_joint)
-        amofa_log_joint(n, mixture.log_constants[k], log_joint)
+        amofa_log_joint(n, constant_of_distance(k, mixture), log_joint)
+    set_tails(n, k, mixture, log_joint)
 
 
 cdef void posterior_block(

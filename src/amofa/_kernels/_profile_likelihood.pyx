@@ -51,7 +51,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
             raise ValueError("prior_scale must have one value per feature")
         self.prior_count, self.prior_scale, self.noise = prior_count, prior_scale, noise
         self.means = self.sums[2 + K:2 + K + K * d].reshape(K, d)
-        self.covariances = self.sums[2 + K + K * d:].reshape(K, d, d)
+        self.covariances = self.sums[2 + K + K * d:2 + K + K * d + K * d * d].reshape(K, d, d)
         self.space = None
 
     def finish(self):
@@ -67,7 +67,8 @@ cdef class ProfileLikelihoodIteration(Iteration):
             for k in range(self.mixture.n_components):
                 least = min(least, self.totals.soft_counts[k])
                 first, scatter = self.totals.first + k * d, self.totals.second + k * d * d
-                set_moments(d, self.totals.soft_counts[k], self.mixture.means + k * d, first, scatter, first, scatter)
+                set_moments(d, self.totals.soft_counts[k], self.totals.tail_counts[k], self.mixture.means + k * d,
+                            first, scatter, first, scatter)
         return least
 
     def log_determinants(self):

@@ -15,9 +15,10 @@ cdef struct Sums:
     double *log_likelihood         # nats
     double *entropy                # of the responsibilities, nats
     double *soft_counts            # (K)
-    double *first                  # (K, d) sums of h e, e = x - mean_k
+    double *first                  # (K, d) sums of h e, e = x - mean_k; where full, h u replaces h
     double *second                 # (K, d) sums of h e^2; where full, (K, d, d) of h e e', only lower triangles count
     double *cross                  # (P, d) sums of h (W_k e) e'; where full, NULL
+    double *tail_counts            # (K) sums of h u, u = 1 for normal components; where not full, NULL
 
 
 cdef Sums view_sums(Py_ssize_t K, Py_ssize_t d, bint full, double *buffer) noexcept nogil
@@ -32,9 +33,12 @@ cdef void add_block(
 cdef void add_scatter(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, double negligible,
     const Prepared *mixture, Scratch *scratch, Sums *sums) noexcept nogil
+cdef void count_tails(
+    Py_ssize_t n, Py_ssize_t k, const Prepared *mixture, const double *log_joint, double *h,
+    Sums *sums) noexcept nogil
 cdef void set_moments(
-    Py_ssize_t d, double count, const double *old_mean, const double *first, const double *scatter, double *mean,
-    double *covariance) noexcept nogil
+    Py_ssize_t d, double count, double tail_count, const double *old_mean, const double *first, const double *scatter,
+    double *mean, double *covariance) noexcept nogil
 cdef int add_rows(
     const double[:, ::1] x, const double[::1] row_weights, bint with_entropy, const Prepared *mixture,
     Scratch *scratch, Sums *sums) except -1

@@ -3,10 +3,12 @@
 All moments of component k are about its current mean, never about the origin. `Sums` in the .pxd gives the layout.
 """
 
+from libc.math cimport INFINITY
+
 from amofa._kernels._blas cimport syrk_lower
 from amofa._kernels._mixture cimport (
     Prepared, Scratch, check_layout, check_rows, check_work, checked_mixture, is_beyond_memory, view_scratch)
-from amofa._kernels._posterior cimport is_small, posterior_block
+from amofa._kernels._posterior cimport is_small, posterior_block, weigh_tails
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
@@ -63,11 +65,12 @@ cdef Sums view_sums(Py_ssize_t K, Py_ssize_t d, bint full, double *buffer) noexc
     view.first = view.soft_counts + K
     view.second = view.first + K * d
     view.cross = NULL if full else view.second + K * d
+    view.tail_counts = view.second + K * d * d if full else NULL
     return view
 
 
 cdef Py_ssize_t sums_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, bint full) noexcept nogil:
-    return 2 + K + K * d + (K * d * d if full else K * d + offsets[K] * d)
+    return 2 + K + K * d + (K * d * d + K if full else K * d + offsets[K] * d)
 
 
 # ---- one block of rows -----------------------------------------------------------------------------------------------
@@ -104,6 +107,7 @@ cdef void add_block(
     for k in range(mixture.n_components):
         h = count_component(n, k, row_weights, with_entropy, scratch, sums)
         if sums.full:
+            count_tails(n, k, mixture, scratch.log_joint + k * scratch.stride, h, sums)
             add_scatter(n, x, ldx, k, h, negligible, mixture, scratch, sums)
         else:
             add_factor_moments(n, x, ldx, k, h, negligible, mixture, scratch, sums)
@@ -120,6 +124,15 @@ cdef double *count_component(
     if with_entropy:
         sums.entropy[0] += amofa_entropy(n, h, scratch.log_density, scratch.log_joint + k * scratch.stride)
     return h
+
+
+cdef void count_tails(
+    Py_ssize_t n, Py_ssize_t k, const Prepared *mixture, const double *log_joint, double *h, Sums *sums,
+) noexcept nogil:
+    """Weigh rows in the tails of a t component k less, in h, and add the sum of the weights."""
+    if mixture.degrees_of_freedom[k] < INFINITY:
+        weigh_tails(n, k, mixture, log_joint, h)
+    sums.tail_counts[k] += amofa_weighted_sum(n, h, NULL)
 
 
 cdef Selection select_rows(Py_ssize_t n, const double *h, double least, Scratch *scratch) noexcept nogil:
@@ -186,19 +199,24 @@ cdef void add_scatter(
 
 
 cdef void set_moments(
-    Py_ssize_t d, double count, const double *old_mean, const double *first, const double *scatter, double *mean,
-    double *covariance,
+    Py_ssize_t d, double count, double tail_count, const double *old_mean, const double *first, const double *scatter,
+    double *mean, double *covariance,
 ) noexcept nogil:
-    """Compute the new mean old_mean + m, m = first / count, and the covariance about it, scatter / count - m m'.
+    """Compute the new mean old_mean + m, m = first / tail_count, and the second moments about it.
 
-    They may replace the sums. Without rows, the mean stays the same and covariances are 0.
+    These are (scatter - tail_count m m') / count: the M-step of a mixture of t components (Peel & McLachlan 2000), and
+    the covariance of normal ones, where both counts are the same. They may replace the sums. Without rows, the mean
+    stays the same and covariances are 0.
     """
     cdef Py_ssize_t i, j
     cdef double inverse = 1.0 / count if count > 0.0 else 0.0
+    cdef double tail_inverse = 1.0 / tail_count if tail_count > 0.0 else 0.0, share = tail_count * inverse
+    if tail_count == count:
+        share = 1.0
     for i in range(d):
-        mean[i] = first[i] * inverse
+        mean[i] = first[i] * tail_inverse
         for j in range(i + 1):
-            covariance[i * d + j] = scatter[i * d + j] * inverse - mean[i] * mean[j]
+            covariance[i * d + j] = scatter[i * d + j] * inverse - share * mean[i] * mean[j]
             covariance[j * d + i] = covariance[i * d + j]
     for i in range(d):
         mean[i] += old_mean[i]
@@ -250,7 +268,9 @@ def accumulate(
     The sums of two sets of rows under the same mixture are the sum of the two arrays. One after the other they are:
     the log-likelihood and the entropy of the responsibilities (nats; the latter only if it is asked for); the soft
     counts (K); sums of h e (K, d) with e = x - mean_k; then, for EM over factors, sums of h e^2 (K, d) and of
-    h (W_k e) e' (P, d), or, if ``full``, sums of h e e' (K, d, d), of which only the lower triangles count.
+    h (W_k e) e' (P, d), or, if ``full``, sums of h e e' (K, d, d), of which only the lower triangles count, and of h
+    (K). Where full, rows of t components are weighed by h u in place of h in all but the soft counts,
+    u = (nu + d) / (nu + m) with the squared Mahalanobis distance m.
 
     The cost is O(n d P), or O(n K d^2) if ``full``. Raises ValueError if lengths do not match.
     """
