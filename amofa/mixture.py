@@ -43,6 +43,8 @@ class MixtureOfFactorAnalyzers(BaseMixture):
 
     p(x) = sum_k weights[k] N(x; means[k], loadings[k] loadings[k]' + diag(uniquenesses[k])). ``amofa.fit`` makes it
     from data, this class from arrays. A model is immutable: its arrays are read-only, and several threads may use it.
+    Components with finite degrees of freedom have multivariate t distributions with these centres and scale matrices in
+    place of normal ones: t-factor analysers, whose tails are heavier.
 
     Parameters
     ----------
@@ -55,6 +57,8 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         Variances, positive.
     feature_names : sequence of d str, optional
         Names of the features. Frames that are passed to the methods must then have the same names.
+    degrees_of_freedom : float or (K,) array-like, optional
+        Of t components, at least 0.001, for all components or for each; infinite for normal ones, the default.
 
     Raises
     ------
@@ -87,6 +91,14 @@ class MixtureOfFactorAnalyzers(BaseMixture):
     MixtureOfFactorAnalyzers(n_components=2, n_features=2, n_factors=[1, 0])
     >>> model.predict([[1.0, 2.0], [5.0, 6.0]])
     array([0, 1])
+
+    With 3 degrees of freedom, far rows are not nearly as improbable:
+
+    >>> arrays = [1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]]
+    >>> MixtureOfFactorAnalyzers(*arrays).score_samples([[0.0, 0.0], [20.0, 0.0]]).round(1)
+    array([  -2.7, -169.4])
+    >>> MixtureOfFactorAnalyzers(*arrays, degrees_of_freedom=3).score_samples([[0.0, 0.0], [20.0, 0.0]]).round(1)
+    array([ -2.7, -14.5])
     """
 
     # -- rows --
@@ -345,7 +357,9 @@ class MixtureOfFactorAnalyzers(BaseMixture):
         MixtureOfFactorAnalyzers
             The mixture of the d - o other columns in their order, with the same numbers of components and factors. Its
             weights are the responsibilities, and its components N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w),
-            where z are the factor scores and C^-1 is their covariance given the values.
+            where z are the factor scores and C^-1 is their covariance given the values. A t component with nu degrees
+            of freedom has nu + o of them, and its scale matrix is this one times (nu + m) / (nu + o), where m is the
+            squared Mahalanobis distance of the o values that are known. (Of a component of weight 0, it is this one.)
 
         Raises
         ------
@@ -412,7 +426,8 @@ class MixtureOfFactorAnalyzers(BaseMixture):
 
         Notes
         -----
-        The cost is O(d sum_k p_k) for each row, and O(d sum_k p_k^2) for each pattern of missing cells.
+        The cost is O(d sum_k p_k) for each row, and O(d sum_k p_k^2) for each pattern of missing cells. Where a t
+        component has at most one degree of freedom and nothing of the row is observed, its centre stands for its mean.
 
         Examples
         --------

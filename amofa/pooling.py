@@ -72,6 +72,7 @@ def class_models(fits: Sequence[ClassFit], pooling: Pooling) -> list[MixtureOfFa
             np.concatenate([single.means, mixture.means]),
             [*single.loadings, *mixture.loadings],
             np.concatenate([single.uniquenesses, mixture.uniquenesses]),
+            degrees_of_freedom=np.concatenate([single.degrees_of_freedom, mixture.degrees_of_freedom]),
         )
         for single, mixture in zip(singles, mixtures, strict=True)
     ]
@@ -90,7 +91,8 @@ def with_prior(
 ) -> list[MixtureOfFactorAnalyzers]:
     """Return models with covariances (n_k Sigma_k + rows Sigma) / (n_k + rows), Sigma being their mean over all rows.
 
-    The sum of two factor analysers is another one, with their loadings side by side and their uniquenesses added.
+    The sum of two factor analysers is another one, with their loadings side by side and their uniquenesses added. Of t
+    components, these are the scale matrices, and degrees of freedom stay.
     """
     if rows == 0:
         return list(models)
@@ -103,16 +105,22 @@ def with_prior(
             for share, of_model in zip(own, model.loadings, strict=True)
         ]
         noise = own[:, None] * model.uniquenesses + (1 - own[:, None]) * shared_noise
-        results.append(MixtureOfFactorAnalyzers(model.weights, model.means, loadings, noise))
+        degrees = model.degrees_of_freedom
+        results.append(
+            MixtureOfFactorAnalyzers(model.weights, model.means, loadings, noise, degrees_of_freedom=degrees)
+        )
     return results
 
 
 def pooled_covariance(models: Sequence[MixtureOfFactorAnalyzers], counts: Sequence[float]) -> FloatArray:
-    """Return the mean of the covariances of all components, weighted by their numbers of rows, (d, d)."""
+    """Return the mean of the covariances of all components, weighted by their numbers of rows, (d, d).
+
+    Scale matrices take the places of covariances of t components.
+    """
     total = np.zeros((models[0].n_features,) * 2)
     for model, n in zip(models, counts, strict=True):
         for k, weight in enumerate(model.weights):
-            total += n * weight * model.covariance(k)
+            total += n * weight * model.scale_matrix(k)
     return total / sum(counts)
 
 

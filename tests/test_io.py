@@ -102,14 +102,17 @@ def test_a_fit_without_steps(fitted, tmp_path):
     assert_equal(io.load(tmp_path / "m"), model)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_files_of_earlier_versions_are_read(version, fitted, tmp_path):
-    later = [name for name, since in {"n_parameters": 2, "feature_names": 3, "cost": 4}.items() if since > version]
+    first = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5}
+    later = [name for name, since in first.items() if since > version]
     fitted.save(tmp_path / "m.npz")
     rewrite(tmp_path / "m.npz", version=np.array(version), **dict.fromkeys(later))
     loaded = io.load(tmp_path / "m.npz")
-    assert math.isnan(loaded.cost)
-    assert "cost" not in loaded.summary().splitlines()[1]
+    if version < 4:
+        assert math.isnan(loaded.cost)
+        assert "cost" not in loaded.summary().splitlines()[1]
+    assert np.isinf(loaded.degrees_of_freedom).all()
     known = replace(loaded._report, cost=fitted.cost)
     assert_equal(MixtureOfFactorAnalyzers._from_fit(loaded._parameters, known), fitted)
 
@@ -271,7 +274,7 @@ def test_every_array_has_its_dtype_and_shape_checked(name, fitted, tmp_path):
     ("changes", "message"),
     [
         ({"format": np.array("another.Model")}, r"its format is 'another\.Model', not 'amofa\.Mixture"),
-        ({"version": np.array(5)}, "its version is 5, this amofa reads versions 1 to 4; upgrade amofa"),
+        ({"version": np.array(6)}, "its version is 6, this amofa reads versions 1 to 5; upgrade amofa"),
         ({"is_fitted": np.array(False)}, "it has unknown content: at_floor, converged"),
         ({"extra": np.zeros(1)}, "it has unknown content: extra"),
         ({"means": np.zeros((3, 3))}, r"means has shape \(3, 3\), expected \(K = 2, d\)"),
@@ -299,7 +302,7 @@ def test_no_components(from_arrays, tmp_path):
     from_arrays.save(tmp_path / "m.npz")
     empty, no_rows = np.zeros(0), np.zeros((0, 2))
     rewrite(tmp_path / "m.npz", weights=empty, n_factors=empty.astype(int), means=no_rows, uniquenesses=no_rows,
-            loadings=no_rows)  # fmt: skip
+            loadings=no_rows, degrees_of_freedom=empty)  # fmt: skip
     with pytest.raises(ValueError, match="at least one component"):
         io.load(tmp_path / "m.npz")
 

@@ -17,6 +17,7 @@ from amofa._data.npz import write_arrays
 from amofa._model.files import model_arrays
 from amofa._model.from_arrays import parameters_from_arrays
 from amofa._model.summary import summarize
+from amofa._model.tails import n_tail_parameters, stretches
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 from amofa.criterion import n_parameters
@@ -38,8 +39,9 @@ class BaseMixture:
         loadings: Iterable[ArrayLike],
         uniquenesses: ArrayLike,
         feature_names: Iterable[str] | None = None,
+        degrees_of_freedom: ArrayLike | None = None,
     ) -> None:
-        parameters = parameters_from_arrays(weights, means, loadings, uniquenesses)
+        parameters = parameters_from_arrays(weights, means, loadings, uniquenesses, degrees_of_freedom)
         self._adopt(parameters, None, check_feature_names(feature_names, parameters.n_features))
 
     @classmethod
@@ -59,6 +61,7 @@ class BaseMixture:
         # All are views of the buffer. Since that is read-only too, none can be made writeable again.
         for array in (
             parameters.weights,
+            parameters.degrees_of_freedom,
             parameters.means,
             parameters.uniquenesses,
             parameters.loadings,
@@ -114,7 +117,7 @@ class BaseMixture:
 
     @property
     def means(self) -> FloatArray:
-        """Means, (K, d)."""
+        """Means, (K, d); of t components, the centres."""
         return self._parameters.means
 
     @property
@@ -124,17 +127,25 @@ class BaseMixture:
 
     @property
     def uniquenesses(self) -> FloatArray:
-        """Variances of the noise of each column, (K, d)."""
+        """Variances of the noise of each column, (K, d); of t components, squared scales."""
         return self._parameters.uniquenesses
+
+    @property
+    def degrees_of_freedom(self) -> FloatArray:
+        """Degrees of freedom of the components' t distributions, (K,); infinite for normal ones."""
+        return self._parameters.degrees_of_freedom
 
     @property
     def n_parameters(self) -> int:
         """Number of free parameters, loadings counted up to rotation.
 
-        After a fit, these are the parameters that it estimated: tied uniquenesses count once.
+        After a fit, these are the parameters that it estimated: tied uniquenesses count once. In a model made from
+        arrays, degrees of freedom count once if they are finite and the same for all components, or else K times
+        unless all components are normal.
         """
         if self._report is None:
-            return n_parameters(self.n_features, self._parameters.n_factors)
+            of_normal = n_parameters(self.n_features, self._parameters.n_factors)
+            return of_normal + n_tail_parameters(self._parameters)
         return self._report.n_parameters
 
     # -- what the fit says --
@@ -231,11 +242,58 @@ class BaseMixture:
         for k, component in enumerate(self._parameters.components()):
             rows = np.flatnonzero(labels == k)
             factors = rng.standard_normal((len(rows), len(component.loadings)))
-            X[rows] = component.mean + np.sqrt(component.uniquenesses) * X[rows] + factors @ component.loadings
+            if component.degrees_of_freedom < np.inf:
+                deviations = np.sqrt(component.uniquenesses) * X[rows] + factors @ component.loadings
+                X[rows] = component.mean + deviations * stretches(rng, component.degrees_of_freedom, len(rows))
+            else:
+                X[rows] = component.mean + np.sqrt(component.uniquenesses) * X[rows] + factors @ component.loadings
         return X, labels
 
     def covariance(self, k: int) -> FloatArray:
-        """Return the covariance matrix of component k, Lambda_k Lambda_k' + Psi_k.
+        """Return the covariance matrix of component k.
+
+        It is Lambda_k Lambda_k' + Psi_k, and nu / (nu - 2) times this matrix for a t component with nu degrees of
+        freedom.
+
+        Parameters
+        ----------
+        k : int
+            From 0 to K - 1.
+
+        Returns
+        -------
+        (d, d) float64
+
+        Raises
+        ------
+        IndexError
+            If there is no such component.
+        ValueError
+            If the component has at most 2 degrees of freedom, and so no covariance matrix; it has a `scale_matrix`.
+
+        Examples
+        --------
+        >>> import amofa
+        >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
+        >>> model.covariance(0)
+        array([[2., 2.],
+               [2., 5.]])
+        """
+        covariance = self.scale_matrix(k)
+        degrees = self.degrees_of_freedom[k]
+        if degrees == np.inf:
+            return covariance
+        if degrees <= 2:
+            raise ValueError(
+                f"component {k} has {degrees:g} degrees of freedom, and so infinite variances; use scale_matrix({k})"
+            )
+        covariance *= degrees / (degrees - 2)
+        return covariance
+
+    def scale_matrix(self, k: int) -> FloatArray:
+        """Return the matrix Lambda_k Lambda_k' + Psi_k of component k: the ``shape`` of a t distribution in SciPy.
+
+        For a normal component, this is the covariance matrix.
 
         Parameters
         ----------
@@ -254,17 +312,19 @@ class BaseMixture:
         Examples
         --------
         >>> import amofa
-        >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
-        >>> model.covariance(0)
-        array([[2., 2.],
-               [2., 5.]])
+        >>> from scipy.stats import multivariate_t
+        >>> parameters = [1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]]
+        >>> model = amofa.MixtureOfFactorAnalyzers(*parameters, degrees_of_freedom=4)
+        >>> density = multivariate_t(model.means[0], model.scale_matrix(0), df=model.degrees_of_freedom[0])
+        >>> bool(abs(model.score_samples([[3.0, 1.0]]) - density.logpdf([3.0, 1.0])) < 1e-12)
+        True
         """
         if not 0 <= operator.index(k) < self.n_components:
             raise IndexError(f"there is no component {k}; they are numbered from 0 to {self.n_components - 1}")
         loadings = self._parameters.component_loadings(k)
-        covariance: FloatArray = loadings.T @ loadings
-        covariance[np.diag_indices(self.n_features)] += self.uniquenesses[k]
-        return covariance
+        scale: FloatArray = loadings.T @ loadings
+        scale[np.diag_indices(self.n_features)] += self.uniquenesses[k]
+        return scale
 
     def cython_handle(self) -> CythonHandle:
         """Return the mixture for other compiled code; see docs/cython.md.
@@ -329,11 +389,19 @@ class BaseMixture:
         write_arrays(path, model_arrays(self._parameters, self._report, self._feature_names))
 
     def __repr__(self) -> str:
-        shown = [str(p) for p in self._parameters.n_factors[:12]] + ["..."] * (self.n_components > 12)
-        return (
+        text = (
             f"{type(self).__name__}(n_components={self.n_components}, n_features={self.n_features}, "
-            f"n_factors=[{', '.join(shown)}])"
+            f"n_factors={_first_of(map(str, self._parameters.n_factors))}"
         )
+        if np.isfinite(self.degrees_of_freedom).any():
+            text += f", degrees_of_freedom={_first_of(f'{nu:.3g}' for nu in self.degrees_of_freedom)}"
+        return text + ")"
+
+
+def _first_of(values: Iterable[str]) -> str:
+    """Return the first values of a list as text."""
+    texts = list(values)
+    return f"[{', '.join(texts[:12] + ['...'] * (len(texts) > 12))}]"
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

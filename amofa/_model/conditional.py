@@ -2,7 +2,9 @@
 
 Given the observed columns of a row, o, the factors of a component are N(z, C^-1), C = I + Lambda_o' Psi_o^-1 Lambda_o,
 z the factor scores, and other columns, w, are N(mu_w + Lambda_w z, Lambda_w C^-1 Lambda_w' + Psi_w): again a factor
-analyser, whose weight is the responsibility.
+analyser, whose weight is the responsibility. If the component has a t distribution with nu degrees of freedom, so have
+they, with nu + o degrees, the same centre, and (nu + m) / (nu + o) times this scale matrix, m the squared Mahalanobis
+distance of the o observed columns.
 """
 
 from __future__ import annotations
@@ -15,11 +17,10 @@ from scipy.linalg import qr, solve_triangular
 from amofa._data.row_chunks import PosteriorBlock
 from amofa._model.missing_data import Columns, marginal, over_pattern, patterns
 from amofa._model.posterior import reduced
+from amofa._model.tails import Generator, stretches, variance_ratio
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.threads import use_threads
-
-Generator = np.random.Generator | np.random.RandomState
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -33,9 +34,13 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
     (block,) = over_pattern(marginal(parameters, known), values[None], np.arange(1), observed, lambda block: block)
     given = marginal(parameters, wanted)
     given.weights[:] = block.responsibilities[:, 0]
+    given.degrees_of_freedom += observed.sum()
     for k, component in enumerate(parameters.components()):
         given.means[k] = _checked(_component_mean(parameters, block, wanted, k), "values")
         given.component_loadings(k)[:] = _given_loadings(component, known[observed], wanted)
+        if block.spreads is not None:
+            given.component_loadings(k)[:] *= np.sqrt(block.spreads[k])
+            given.uniquenesses[k] = _checked(given.uniquenesses[k] * block.spreads[k], "values")
     return given
 
 
@@ -69,8 +74,9 @@ def conditional_moments(
 
     `known` are o distinct columns, none of them wanted, and `values` (n, o) are finite, or NaN if unknown. The moments
     are exact under the mixture: sum_k r_k m_k and sum_k r_k (v_k + (m_k - mean)^2), with the responsibilities r_k and
-    the means m_k and variances v_k of the components given the known values. The cost is O(sum_k o p_k) for each row,
-    and O(sum_k (o + q) p_k^2) for each pattern of missing cells.
+    the means m_k and variances v_k of the components given the known values. Given t components have nu + o degrees of
+    freedom: variances are infinite if these are at most 2, and means are centres if they are at most 1. The cost is
+    O(sum_k o p_k) for each row, and O(sum_k (o + q) p_k^2) for each pattern of missing cells.
 
     Raises ValueError if a column is both known and wanted, or values are so large (from 1e290 or so) that means
     overflow. Variances may be infinite from 1e150 on.
@@ -91,14 +97,19 @@ def conditional_moments(
     of_known = marginal(parameters, known)
     coordinates = np.concatenate([parameters.means, parameters.loadings])[:, wanted]
 
-    def put(own: FloatArray, block: PosteriorBlock) -> None:
+    def put(own: FloatArray, ratios: FloatArray, block: PosteriorBlock) -> None:
         means[block.rows] = mean = _checked(reduced(block, parameters) @ coordinates, "values")
         between = _variance_between(parameters, block, wanted, mean)
-        variances[block.rows] = block.responsibilities.T @ own + between
+        shares = block.responsibilities
+        if block.spreads is not None:
+            # Components without a share may be infinitely far away, or have no variance.
+            shares = shares * np.where(shares > 0, block.spreads * ratios[:, None], 0.0)
+        variances[block.rows] = shares.T @ own + between
 
     for rows, observed in patterns(values):
         own = np.array([_own_variances(c, known[observed], wanted) for c in parameters.components()])
-        over_pattern(of_known, values, rows, observed, partial(put, own))
+        ratios = variance_ratio(parameters.degrees_of_freedom + observed.sum())
+        over_pattern(of_known, values, rows, observed, partial(put, own, ratios))
     return means, variances
 
 
@@ -135,7 +146,7 @@ def _component_mean(parameters: Parameters, block: PosteriorBlock, wanted: Colum
 
 
 def _own_variances(component: Component, observed: Columns, wanted: Columns) -> FloatArray:
-    """Return the variances of wanted columns within a component given observed ones, (q,)."""
+    """Return the variances of wanted columns within a component given observed ones, (q,), but for its tails."""
     variances: FloatArray = (_given_loadings(component, observed, wanted) ** 2).sum(axis=0)
     variances += component.uniquenesses[wanted]
     return variances
@@ -172,5 +183,9 @@ def _draw(
         noise = np.sqrt(component.uniquenesses[wanted]) * drawn[rows]
         factors = rng.standard_normal((len(rows), len(component.loadings)))
         shared = factors @ _given_loadings(component, observed, wanted)
-        drawn[rows] = _component_mean(parameters, block, wanted, k)[rows] + shared + noise
+        deviation = shared + noise
+        if block.spreads is not None and component.degrees_of_freedom < np.inf:
+            stretch = stretches(rng, component.degrees_of_freedom + len(observed), len(rows))
+            deviation *= stretch * np.sqrt(block.spreads[k, rows])[:, None]
+        drawn[rows] = _component_mean(parameters, block, wanted, k)[rows] + deviation
     return drawn

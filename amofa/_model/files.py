@@ -16,7 +16,7 @@ from amofa.criterion import n_parameters
 from amofa.history import FitReport, Step
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
-_VERSION = 4
+_VERSION = 5
 
 # The arrays of a file: kind of value and shape. There are K components with P factors in all; d features, and N names,
 # none or one for each; S steps of the search, with F components in all. Loadings have one row for each factor,
@@ -31,6 +31,7 @@ _MODEL: _Layout = {
     "uniquenesses": ("float64", "K d"),
     "loadings": ("float64", "P d"),
     "n_factors": ("int64", "K"),
+    "degrees_of_freedom": ("float64", "K"),
     "feature_names": ("str", "N"),
 }
 # In files of fitted models only, where is_fitted is true.
@@ -45,8 +46,8 @@ _REPORT: _Layout = {
     "cost": ("float64", ""),
 }
 # The first version with an array. Without a count of parameters, it follows from the numbers of factors; names of
-# features and the cost may be unknown.
-_LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4}
+# features and the cost may be unknown; without degrees of freedom, components are normal.
+_LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5}
 _HISTORY: _Layout = {
     "step_action": ("str", "S"),
     "step_component": ("int64", "S"),
@@ -81,6 +82,7 @@ def model_arrays(
         "uniquenesses": parameters.uniquenesses,
         "loadings": parameters.loadings,
         "n_factors": parameters.n_factors,
+        "degrees_of_freedom": parameters.degrees_of_freedom,
         "feature_names": feature_names or (),
     }
     if report is not None:
@@ -102,7 +104,9 @@ def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport 
     arrays = {name: array for name, array in arrays.items() if not name.startswith(EXTRA)}
     _check_layout(arrays)
     loadings = [part.T for part in _parts(arrays, "loadings", "n_factors")]
-    parameters = parameters_from_arrays(arrays["weights"], arrays["means"], loadings, arrays["uniquenesses"])
+    parameters = parameters_from_arrays(
+        arrays["weights"], arrays["means"], loadings, arrays["uniquenesses"], arrays.get("degrees_of_freedom")
+    )
     # Normalising once more could change the last bits.
     parameters.weights[:] = arrays["weights"]
     names = arrays["feature_names"].tolist() if "feature_names" in arrays else []

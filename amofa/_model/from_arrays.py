@@ -15,15 +15,22 @@ from amofa._typing import FloatArray
 _WEIGHT_SUM_TOLERANCE = 1e-6
 # The smallest variance whose reciprocal, which the kernels use, is finite.
 _SMALLEST_VARIANCE = float(np.finfo(np.float64).tiny)
+# Nearly all rows of a t distribution with fewer degrees of freedom are too far from its centre for float64.
+_FEWEST_DEGREES = 1e-3
 
 
 def parameters_from_arrays(
-    weights: ArrayLike, means: ArrayLike, loadings: Iterable[ArrayLike], uniquenesses: ArrayLike
+    weights: ArrayLike,
+    means: ArrayLike,
+    loadings: Iterable[ArrayLike],
+    uniquenesses: ArrayLike,
+    degrees_of_freedom: ArrayLike | None = None,
 ) -> Parameters:
     """Check a mixture given as arrays and copy it.
 
     Weights (K,) are not negative, and are normalised if they sum to 1 to within 1e-6; means are (K, d), loadings K
-    arrays (d, p_k), and uniquenesses (K, d) positive variances. Raises TypeError if values are not real numbers, or
+    arrays (d, p_k), and uniquenesses (K, d) positive variances. Degrees of freedom are positive, one number or (K,);
+    None and infinity stand for normal components. Raises TypeError if values are not real numbers, or
     loadings cannot be iterated over, and ValueError if anything else is wrong; the message names the argument and the
     component.
     """
@@ -42,8 +49,9 @@ def parameters_from_arrays(
         _check_finite(mean[k], "means", k)
         _check_uniquenesses(variance[k], k)
     factors = _check_loadings(loadings, *mean.shape)
+    degrees = _check_degrees_of_freedom(degrees_of_freedom, len(weight))
     parameters = Parameters.from_components(
-        [Component(*of_one) for of_one in zip(weight, mean, (f.T for f in factors), variance, strict=True)]
+        [Component(*of_one) for of_one in zip(weight, mean, (f.T for f in factors), variance, degrees, strict=True)]
     )
     try:
         Evaluator(parameters)
@@ -95,6 +103,25 @@ def _check_uniquenesses(uniquenesses: FloatArray, k: int) -> None:
             f"uniquenesses are variances and must be positive normal numbers, got {uniquenesses[j]} for component {k}, "
             f"feature {j}; raise it to a small share of the feature's variance, or rescale the feature"
         )
+
+
+def _check_degrees_of_freedom(degrees_of_freedom: ArrayLike | None, K: int) -> FloatArray:
+    """Return degrees of freedom, (K,)."""
+    degrees = _real(np.inf if degrees_of_freedom is None else degrees_of_freedom, "degrees_of_freedom")
+    if degrees.shape not in ((), (K,)):
+        raise ValueError(
+            f"degrees_of_freedom has shape {degrees.shape}; pass one number for all components, or one for each of {K}"
+        )
+    degrees = np.broadcast_to(degrees, (K,))
+    # Not "<", which NaN passes.
+    wrong = ~(degrees >= _FEWEST_DEGREES)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(
+            f"degrees_of_freedom must be at least {_FEWEST_DEGREES:g}, got {degrees[k]} for component {k}; "
+            "numpy.inf stands for a normal component"
+        )
+    return degrees
 
 
 def _check_loadings(loadings: Iterable[ArrayLike], K: int, d: int) -> list[FloatArray]:

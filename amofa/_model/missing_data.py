@@ -1,7 +1,8 @@
 """Rows with missing cells: their posterior under the mixture of their observed columns.
 
-A factor analyser without some of its columns is again one, without their rows of the loadings. So for a row with
-missing cells, NaN, the kernels are called with the mixture of its observed columns.
+A factor analyser without some of its columns is again one, without their rows of the loadings, and with the same
+degrees of freedom if its distribution is a t. So for a row with missing cells, NaN, the kernels are called with the
+mixture of its observed columns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ Columns = NDArray[np.intp]
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 Result = TypeVar("Result")
-Generator = np.random.Generator | np.random.RandomState
 
 # Rows are searched for missing cells in batches of about this number of cells, and at most this number of rows. A
 # pattern is prepared once in each batch, and a batch takes as much memory as a chunk of rows in `Samples`.
@@ -136,7 +136,8 @@ def _prior(parameters: Parameters, n: int, row_weights: FloatArray | None) -> Po
     """Return the posterior of n rows without observed cells."""
     responsibilities = np.repeat(parameters.weights[:, None], n, axis=1)
     scores = np.zeros((len(parameters.loadings), n))
-    return PosteriorBlock(slice(0, n), row_weights, np.zeros(n), responsibilities, scores)
+    spreads = np.ones_like(responsibilities) if np.isfinite(parameters.degrees_of_freedom).any() else None
+    return PosteriorBlock(slice(0, n), row_weights, np.zeros(n), responsibilities, scores, spreads)
 
 
 # ---- mixtures of some columns ----------------------------------------------------------------------------------------
@@ -146,6 +147,7 @@ def marginal(parameters: Parameters, columns: Columns) -> Parameters:
     """Return the mixture of some columns, in the given order."""
     kept = Parameters(len(columns), parameters.n_factors)
     kept.weights[:] = parameters.weights
+    kept.degrees_of_freedom[:] = parameters.degrees_of_freedom
     for name in ("means", "uniquenesses", "loadings"):
         np.take(getattr(parameters, name), columns, axis=1, out=getattr(kept, name))
     return kept
@@ -165,7 +167,7 @@ def _with_fewest_factors(parameters: Parameters) -> tuple[Parameters, list[Float
     turns: list[FloatArray | None] = [None] * parameters.n_components
     if narrow.n_factors == parameters.n_factors:
         return parameters, turns
-    for name in ("weights", "means", "uniquenesses"):
+    for name in ("weights", "degrees_of_freedom", "means", "uniquenesses"):
         getattr(narrow, name)[:] = getattr(parameters, name)
     for k, component in enumerate(parameters.components()):
         if len(component.loadings) > o:

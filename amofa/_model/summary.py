@@ -69,6 +69,10 @@ def _components_table(parameters: Parameters, report: FitReport | None) -> str:
     for k, component in enumerate(parameters.components()):
         share = _mean_uniqueness_share(component)
         rows.append([str(k), f"{component.weight:.4f}", str(len(component.loadings)), f"{share:.3f}"])
+    if np.isfinite(parameters.degrees_of_freedom).any():
+        shown = [f"{nu:.3g}" for nu in parameters.degrees_of_freedom]
+        for row, cell in zip(rows, ["degrees of freedom", *shown], strict=True):
+            row.append(cell)
     if report is not None and report.at_floor.any():
         for row, cell in zip(rows, ["features at floor", *map(str, report.at_floor.sum(axis=1))], strict=True):
             row.append(cell)

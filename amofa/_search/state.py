@@ -116,8 +116,8 @@ def _decoded(value: Any, arrays: Sequence[FloatArray]) -> Any:
         return arrays[parts["number"]].reshape(parts["shape"])
     if name == "Parameters":
         n_factors, buffer = parts["n_factors"], parts["values"]
-        # K + 2 K d + P d values.
-        n_features = (len(buffer) - len(n_factors)) // (2 * len(n_factors) + sum(n_factors))
+        # 2 K + 2 K d + P d values.
+        n_features = (len(buffer) - 2 * len(n_factors)) // (2 * len(n_factors) + sum(n_factors))
         parameters = Parameters(n_features, n_factors)
         parameters.buffer[:] = buffer
         return parameters

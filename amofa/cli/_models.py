@@ -83,7 +83,8 @@ def _describe(arguments: argparse.Namespace) -> None:
     model = load(arguments.model)
     clusters = None if arguments.clusters is None else model._chosen_clusters(arguments.clusters)
     if arguments.json:
-        parameters = {name: getattr(model, name) for name in ("means", "loadings", "uniquenesses")}
+        names = ("means", "loadings", "uniquenesses", "degrees_of_freedom")
+        parameters = {name: getattr(model, name) for name in names}
         joined = {} if clusters is None else {"clusters": clusters.labels, "joins": clusters.joins}
         say_json({**description(model), **parameters, **joined})
     else:

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from amofa._data.dataframes import column_positions
 from amofa._model.base import BaseMixture
+from amofa._model.tails import radius_of_same_mass
 from amofa._typing import FloatArray
 
 # With more columns the plane is searched in the span of means and loadings, without (d, d) arrays.
@@ -42,7 +43,8 @@ class View:
     directions: FloatArray  # (2, c): coordinates are X[:, columns] @ directions.T
     labels: tuple[str, str]  # of the two axes
     means: FloatArray  # of the components in these coordinates, (K, 2)
-    covariances: FloatArray  # likewise, (K, 2, 2)
+    covariances: FloatArray  # likewise, (K, 2, 2); scale matrices of t components
+    degrees_of_freedom: FloatArray  # of the components, (K,)
 
     def points(self, rows: NDArray[Any]) -> FloatArray:
         """Return the coordinates (n, 2) of rows (n, d)."""
@@ -50,10 +52,14 @@ class View:
         return points
 
     def ellipse(self, k: int, deviations: float) -> FloatArray:
-        """Return points (2, 121) a number of standard deviations from the mean of component k."""
+        """Return points (2, 121) a number of standard deviations from the mean of component k.
+
+        The ellipse of a t component has as much mass as that of a normal one.
+        """
+        radius = radius_of_same_mass(float(self.degrees_of_freedom[k]), deviations)
         values, vectors = np.linalg.eigh(self.covariances[k])
         axes = vectors * np.sqrt(np.maximum(values, 0.0))
-        ellipse: FloatArray = self.means[k][:, None] + deviations * axes @ CIRCLE
+        ellipse: FloatArray = self.means[k][:, None] + radius * axes @ CIRCLE
         return ellipse
 
 
@@ -97,7 +103,8 @@ def _view(model: BaseMixture, columns: NDArray[np.intp], directions: FloatArray,
     for k, loadings in enumerate(model.loadings):
         projected = directions @ loadings[columns]
         covariances[k] = projected @ projected.T + directions * model.uniquenesses[k, columns] @ directions.T
-    return View(columns, directions, labels, model.means[:, columns] @ directions.T, covariances)
+    means = model.means[:, columns] @ directions.T
+    return View(columns, directions, labels, means, covariances, model.degrees_of_freedom)
 
 
 def _terms(coefficients: FloatArray, names: Sequence[str]) -> str:
@@ -115,7 +122,7 @@ def _terms(coefficients: FloatArray, names: Sequence[str]) -> str:
 
 
 def _deviations(model: BaseMixture) -> FloatArray:
-    """Return the standard deviations of the columns under the mixture, (d,)."""
+    """Return the standard deviations of the columns under the mixture, (d,), by the scales of t components."""
     within = np.stack([(loadings**2).sum(axis=1) for loadings in model.loadings]) + model.uniquenesses
     between = (model.means - model.weights @ model.means) ** 2
     deviations: FloatArray = np.sqrt(model.weights @ (within + between))
@@ -134,7 +141,8 @@ def discriminating_directions(model: BaseMixture, scale: FloatArray) -> FloatArr
     the directions in which means or covariances differ most. No component counts as narrower than a tenth of the whole.
     If there is nothing to gain, these are the leading principal axes. The cost is O(K d^2 + d^3) up to 1000 columns.
     With more columns, the directions are searched in the span of the means and loadings, divided by the mean
-    uniquenesses: that is where they lie if uniquenesses are shared.
+    uniquenesses: that is where they lie if uniquenesses are shared. Scale matrices of t components are taken for
+    covariances.
 
     References
     ----------

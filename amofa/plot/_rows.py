@@ -10,8 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.checks import check_incomplete_table, check_whole_number
 from amofa._data.dataframes import check_same_names, column_names, column_positions
+from amofa._data.row_chunks import Samples
+from amofa._model import posterior
 from amofa._model.clusters import Clusters
+from amofa._model.missing_data import marginal
 from amofa._model.summary import counted
+from amofa._model.tails import radius_of_same_mass
+from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.plot._axes import (
     Color,
@@ -57,6 +62,8 @@ def clusters(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw rows in the colours of their components, and ellipses 1 and 2 standard deviations from the means.
+
+    Ellipses of t components have the same shares of the mass as those of normal ones: 39 and 86 %.
 
     Parameters
     ----------
@@ -258,7 +265,7 @@ def density(
     variances = np.array([(loadings[j] ** 2).sum() for loadings in model.loadings]) + model.uniquenesses[:, j]
     deviations = np.sqrt(variances)
     grid = np.sort((means[:, None] + deviations[:, None] * np.linspace(-_REACH, _REACH, _POINTS)).ravel())
-    parts = np.exp(-0.5 * ((grid[:, None] - means) / deviations) ** 2) * model.weights / deviations / np.sqrt(2 * np.pi)
+    parts = _densities_of_column(model, j, grid)
     ax = axes_for(ax, n_entries=model.n_components + 1)
     if values is not None:
         _draw_histogram(ax, values)
@@ -270,6 +277,14 @@ def density(
     ax.set_ylim(bottom=0.0)
     legend_beside(ax)
     return ax
+
+
+def _densities_of_column(model: MixtureOfFactorAnalyzers, j: int, grid: FloatArray) -> FloatArray:
+    """Return the density of each component in column j times its weight, (len(grid), K)."""
+    parameters, rows = marginal(model._parameters, np.array([j])), Samples(grid[:, None])
+    densities: FloatArray = np.exp(posterior.log_densities(parameters, rows))[:, None]
+    densities = densities * posterior.responsibilities(parameters, rows)
+    return densities
 
 
 def _present(values: NDArray[Any], j: int) -> FloatArray:
@@ -307,7 +322,7 @@ def factor_scores(
         By default the first with two factors, or else with one.
     factors : two of int, optional
         Factors to show, by default the first two. A component with one factor gets a histogram of its scores, with
-        the standard normal density, and takes neither factors nor labels.
+        the standard normal density (or t density), and takes neither factors nor labels.
     labels : (n,) array-like, optional
         Colour the rows by these labels, grey if the label is None or NaN.
     ax : matplotlib.axes.Axes, optional
@@ -346,12 +361,12 @@ def factor_scores(
     selected = selected[drawn_rows(len(selected))]
     scores = model.factor_scores(table[selected])[k][:, shown] if len(selected) else np.empty((0, len(shown)))
     groups = None if labels is None else make_groups(labels, len(table)).among(selected)
-    color = component_colors(model.n_components)[k]
+    color, degrees = component_colors(model.n_components)[k], float(model.degrees_of_freedom[k])
     ax = axes_for(ax, n_entries=0 if groups is None else len(groups.names))
     if p == 1:
-        _draw_scores_of_one(ax, scores[:, 0], color)
+        _draw_scores_of_one(ax, scores[:, 0], color, degrees)
     else:
-        _draw_scores_of_two(ax, scores, [color] if groups is None else groups.row_colors)
+        _draw_scores_of_two(ax, scores, [color] if groups is None else groups.row_colors, degrees)
         legend_beside(ax, groups)
     ax.set_xlabel(f"factor {shown[0]}")
     ax.set_ylabel("density" if p == 1 else f"factor {shown[1]}")
@@ -369,18 +384,22 @@ def _check_factors(factors: Any, p: int) -> list[int]:
     return numbers
 
 
-def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color) -> None:
+def _draw_scores_of_one(ax: Axes, scores: FloatArray, color: Color, degrees_of_freedom: float) -> None:
     grid = np.linspace(-_REACH, _REACH, _POINTS)
-    ax.plot(grid, np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi), color="black", linewidth=1.0, linestyle="--")
+    standard = Component(1.0, np.zeros(1), np.zeros((0, 1)), np.ones(1), degrees_of_freedom)
+    density = np.exp(posterior.log_densities(Parameters.from_components([standard]), Samples(grid[:, None])))
+    ax.plot(grid, density, color="black", linewidth=1.0, linestyle="--")
     if len(scores):
         _draw_histogram(ax, scores, (*color, 0.4))
 
 
-def _draw_scores_of_two(ax: Axes, scores: FloatArray, colors: Sequence[Color]) -> None:
+def _draw_scores_of_two(ax: Axes, scores: FloatArray, colors: Sequence[Color], degrees_of_freedom: float) -> None:
     # In the order of the rows, so that no colour covers all others.
     ax.scatter(*scores.T, color=colors, **dots(len(scores)))
     for deviations in _DEVIATIONS:
-        ax.plot(*deviations * CIRCLE, color="0.4", linewidth=0.9, linestyle="--")
+        ax.plot(
+            *radius_of_same_mass(degrees_of_freedom, deviations) * CIRCLE, color="0.4", linewidth=0.9, linestyle="--"
+        )
     ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
     ax.axvline(0.0, color="0.85", linewidth=0.8, zorder=0)
     ax.set_aspect("equal", adjustable="datalim")
