@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import scipy.linalg  # noqa: F401
 
 from amofa._model.clusters import Clusters
+from amofa._model.report import Report
 from amofa._search.monitor import FitInterrupted
 from amofa._show_versions import show_versions
 from amofa.fitting import fit
@@ -31,6 +32,7 @@ __all__ = [
     "LiveIteration",
     "LiveStep",
     "MixtureOfFactorAnalyzers",
+    "Report",
     "Scan",
     "ScanInterrupted",
     "__version__",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from amofa._model.summary import aligned
+from amofa._model.text import aligned
 from amofa._typing import FloatArray
 from amofa.fitting import fit
 from amofa.history import Step

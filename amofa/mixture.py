@@ -13,32 +13,27 @@ from amofa._data.checks import (
     check_incomplete_table,
     check_random_state,
     check_table,
-    check_weights,
-    check_whole_number,
 )
 from amofa._data.dataframes import check_same_names, column_names, column_positions
 from amofa._data.row_chunks import Samples
-from amofa._model.base import BaseMixture
-from amofa._model.clusters import Clusters, cluster_labels, cluster_probabilities, find_clusters
+from amofa._model.clusters import Clusters, cluster_labels, cluster_probabilities
 from amofa._model.conditional import condition, fill
+from amofa._model.described import DescribedMixture
 from amofa._model.posterior import (
-    Rows,
     coordinates,
     factor_scores,
     information_criterion,
     log_densities,
     mean_log_density,
     responsibilities,
-    rows_of,
 )
-from amofa._model.summary import counted
 from amofa._typing import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class MixtureOfFactorAnalyzers(BaseMixture):
+class MixtureOfFactorAnalyzers(DescribedMixture):
     """A mixture of factor analysers.
 
     p(x) = sum_k weights[k] N(x; means[k], loadings[k] loadings[k]' + diag(uniquenesses[k])). ``amofa.fit`` makes it
@@ -102,13 +97,6 @@ class MixtureOfFactorAnalyzers(BaseMixture):
     """
 
     # -- rows --
-
-    def _samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Rows:
-        if self.feature_names is not None:
-            check_same_names(column_names(X), self.feature_names)
-        table, is_incomplete = check_incomplete_table(X, n_features=self.n_features)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(table))
-        return rows_of(table, is_incomplete, weights)
 
     def predict(self, X: ArrayLike, *, clusters: Clusters | int | str | None = None) -> NDArray[np.intp]:
         """Return the most probable component, or cluster of components, of every row.
@@ -279,66 +267,6 @@ class MixtureOfFactorAnalyzers(BaseMixture):
             np.matmul(z.T, basis, out=X[start : start + z.shape[1]])
             start += z.shape[1]
         return X
-
-    # -- clusters of components --
-
-    def clusters(self, n_clusters: int | None = None) -> Clusters:
-        """Join components to clusters, for groups that are not Gaussian and have several components each.
-
-        Parameters
-        ----------
-        n_clusters : int, optional
-            From 1 to K. By default, joins that cost at most 0.3 nats are made, and those before a clear gap in the
-            tree.
-
-        Returns
-        -------
-        Clusters
-            The cluster of each component, and the tree of joins with what each of them costs.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `n_clusters` is not such a number.
-
-        Notes
-        -----
-        The cost of a join says how far the density of the mixture falls between two clusters, below the lower of their
-        peaks. Pairs of components that hardly overlap cost more, and so do pairs with the same centre and different
-        shapes; a few rows at the edge of a cluster cost less. docs/clusters.md has the whole rule, and what it was
-        measured on. It needs no rows, and takes O(K^2 d p^2), where p is the largest number of factors.
-
-        Examples
-        --------
-        Three components, of which two are pieces of one group:
-
-        >>> means = [[0.0], [1.5], [9.0]]
-        >>> model = MixtureOfFactorAnalyzers([0.5, 0.3, 0.2], means, [np.zeros((1, 0))] * 3, np.ones((3, 1)))
-        >>> clusters = model.clusters()
-        >>> clusters.n_clusters, clusters.labels
-        (2, array([0, 0, 1]))
-        >>> model.predict([[0.2], [1.7], [8.0]]), model.predict([[0.2], [1.7], [8.0]], clusters=clusters)
-        (array([0, 1, 2]), array([0, 0, 1]))
-        """
-        # Rounded columns have no detail below their smallest uniquenesses: 0 and 1 are neighbours, not two groups.
-        floors = np.where(self.at_floor, self.uniquenesses, np.inf).min(axis=0)
-        resolution = np.where(np.isfinite(floors), floors, 0.0)
-        return find_clusters(self._parameters, resolution, self.n_samples, n_clusters)
-
-    def _chosen_clusters(self, clusters: Clusters | int | str) -> Clusters:
-        """Return the clusters that an argument names."""
-        if isinstance(clusters, str):
-            if clusters != "auto":
-                raise ValueError(f"clusters must be those of the model, their number, or 'auto', got {clusters!r}")
-            return self.clusters()
-        if not isinstance(clusters, Clusters):
-            return self.clusters(check_whole_number("clusters", clusters, at_least=1, at_most=self.n_components))
-        if clusters.n_components != self.n_components:
-            raise ValueError(
-                f"clusters are those of {counted(clusters.n_components, 'component')}, but the model has "
-                f"{self.n_components}"
-            )
-        return clusters
 
     # -- columns given others --
 

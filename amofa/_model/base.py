@@ -345,24 +345,31 @@ class BaseMixture:
         return CythonHandle.of(self._parameters)
 
     def summary(self) -> str:
-        """Return a text with tables of the components and, after a fit, of the accepted steps of the search.
+        """Return a text with tables of the components, their means and, after a fit, the accepted steps of the search.
 
         The mean uniqueness share of a component is the part of the variance that its factors do not explain, averaged
-        over features.
+        over features. Means and standard deviations are those of the mixture; ``report(X)`` has more about each
+        component, and those of its rows.
 
         Returns
         -------
         str
+            A console and a notebook show it with its lines, with or without `print`.
 
         Examples
         --------
         >>> import amofa
         >>> model = amofa.MixtureOfFactorAnalyzers([1.0], [[0.0, 0.0]], [[[1.0], [2.0]]], [[1.0, 1.0]])
-        >>> print(model.summary())
+        >>> model.summary()
         Mixture of 1 factor analyser: 2 features, 6 free parameters
         <BLANKLINE>
         component  weight  factors  mean uniqueness share
                 0  1.0000        1                  0.350
+        <BLANKLINE>
+        mean ± standard deviation, of each component
+        column          0
+        x0      0.0 ± 1.4
+        x1      0.0 ± 2.2
         """
         return summarize(self._parameters, self.n_parameters, self._report, self._feature_names)
 

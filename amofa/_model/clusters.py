@@ -12,7 +12,7 @@ from amofa._data.checks import check_whole_number
 from amofa._data.row_chunks import PosteriorBlock
 from amofa._model.cluster_costs import JOINED_COST, PairCosts, pair_costs
 from amofa._model.posterior import Rows
-from amofa._model.summary import aligned, counted
+from amofa._model.text import aligned, counted, html_table
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 
@@ -190,19 +190,27 @@ class Clusters:
         return np.array(rows, dtype=np.float64).reshape(-1, 4)
 
     def __repr__(self) -> str:
-        clusters = [["cluster", "weight", "components"]]
+        tables = [aligned(table) for table in (self._clusters_table(), self._costs_table()) if len(table) > 1]
+        return "\n\n".join([self._heading(), *tables])
+
+    def _repr_html_(self) -> str:
+        tables = [html_table(table) for table in (self._clusters_table(), self._costs_table()) if len(table) > 1]
+        return f"<div><p>{self._heading()}</p>{''.join(tables)}</div>"
+
+    def _heading(self) -> str:
+        return f"{counted(self.n_clusters, 'cluster')} of {counted(self.n_components, 'component')}"
+
+    def _clusters_table(self) -> list[list[str]]:
+        table = [["cluster", "weight", "components"]]
         for c, weight in enumerate(self.weights.tolist()):
             members = self.components(c).tolist()
             shown = [*map(str, members[:_SHOWN_COMPONENTS]), *["..."] * (len(members) > _SHOWN_COMPONENTS)]
-            clusters.append([str(c), f"{weight:.4f}", " ".join(shown)])
-        text = (
-            f"{counted(self.n_clusters, 'cluster')} of {counted(self.n_components, 'component')}\n\n{aligned(clusters)}"
-        )
-        if not self.joins:
-            return text
-        costs = [["clusters", "cost of the next join (nats)"]]
-        costs += [[str(self.n_components - j), f"{join.cost:.3f}"] for j, join in enumerate(self.joins)]
-        return f"{text}\n\n{aligned(costs)}"
+            table.append([str(c), f"{weight:.4f}", " ".join(shown)])
+        return table
+
+    def _costs_table(self) -> list[list[str]]:
+        costs = [[str(self.n_components - j), f"{join.cost:.3f}"] for j, join in enumerate(self.joins)]
+        return [["clusters", "cost of the next join (nats)"], *costs]
 
 
 def find_clusters(

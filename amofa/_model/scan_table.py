@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._model.summary import aligned, counted
+from amofa._model.text import aligned, counted, html_table
 
 if TYPE_CHECKING:
     from amofa.mixture import MixtureOfFactorAnalyzers
@@ -105,13 +105,20 @@ class Scan:
         }
 
     def __repr__(self) -> str:
+        return f"{self._heading()}\n{aligned(self._table())}"
+
+    def _repr_html_(self) -> str:
+        bold = next(i for i, row in enumerate(self.rows) if row is self._cheapest)
+        return f"<div>{html_table(self._table(), self._heading(), bold)}</div>"
+
+    def _heading(self) -> str:
+        return f"scan of {counted(len(self), 'model')} by {self.criterion} (costs in nats; * is the cheapest)"
+
+    def _table(self) -> list[list[str]]:
         cheapest = self._cheapest
-        lines = [["n_components", "noise", "cost", "BIC", "ICL"]]
+        table = [["n_components", "noise", "cost", "BIC", "ICL"]]
         for row in self.rows:
             mark = "* " if row is cheapest else ""
             values = f"{mark}{row.cost:.2f}", f"{row.bic:.2f}", f"{row.icl:.2f}"
-            lines.append([str(row.n_components), row.noise, *values])
-        return (
-            f"scan of {counted(len(self), 'model')} by {self.criterion} (costs in nats; * is the cheapest)\n"
-            f"{aligned(lines)}"
-        )
+            table.append([str(row.n_components), row.noise, *values])
+        return table

@@ -1,18 +1,39 @@
-"""A mixture and the search that found it, as text."""
+"""A mixture and the search that found it, as text and as HTML."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from amofa._model.report import report_of_model
+from amofa._model.text import aligned, counted, html_table
 from amofa._parameters import Component, Parameters
 from amofa.history import FitReport, Step
 
 # Names of features are shown in lines of about this length, up to this number of them.
 _WIDTH, _SHOWN_NAMES = 100, 40
+# Columns and components whose means are shown; `MixtureOfFactorAnalyzers.report` has all.
+_SHOWN_COLUMNS, _SHOWN_COMPONENTS = 12, 12
+_SEARCH = "search"
+
+
+class Summary(str):
+    """A text that a console and a notebook show as it is, with its lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _Section(NamedTuple):
+    title: str
+    table: list[list[str]]
+    left: tuple[int, ...] = ()  # columns that are aligned to the left
 
 
 def summarize(
@@ -20,15 +41,42 @@ def summarize(
     n_parameters: int,
     report: FitReport | None,
     feature_names: Sequence[str] | None = None,
-) -> str:
-    """Return tables of the components and, after a fit, of the accepted steps of the search."""
-    heading = _heading(parameters, n_parameters, report)
+) -> Summary:
+    """Return tables of the components, their means and, after a fit, the accepted steps of the search."""
+    parts = [_heading(parameters, n_parameters, report)]
     if feature_names is not None:
-        heading += "\n" + _features(feature_names)
-    return "\n\n".join(
-        [heading, _components_table(parameters, report)]
-        + ([_search_table(report.history)] if report and report.history else [])
-    )
+        parts[0] += "\n" + _features(feature_names)
+    for section in _sections(parameters, report, feature_names):
+        title = f"{section.title}\n" if section.title else ""
+        parts.append(f"{title}{aligned(section.table, section.left)}")
+    return Summary("\n\n".join(parts))
+
+
+def summarize_in_html(
+    parameters: Parameters,
+    n_parameters: int,
+    report: FitReport | None,
+    feature_names: Sequence[str] | None = None,
+) -> str:
+    """Return the same as HTML; the steps of the search are folded."""
+    heading = _heading(parameters, n_parameters, report).replace("\n", "<br>")
+    parts = [f"<p>{heading}</p>"]
+    for section in _sections(parameters, report, feature_names):
+        if section.title.startswith(_SEARCH):
+            parts.append(f"<details><summary>{section.title}</summary>{html_table(section.table)}</details>")
+        else:
+            parts.append(html_table(section.table, section.title))
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _sections(parameters: Parameters, report: FitReport | None, feature_names: Sequence[str] | None) -> list[_Section]:
+    sections = [_Section("", _components_table(parameters, report))]
+    means = report_of_model(parameters, None if feature_names is None else tuple(feature_names))
+    for title, table in means._columns_tables(_SHOWN_COLUMNS, _SHOWN_COMPONENTS):
+        sections.append(_Section(title, table, (0,)))
+    if report and report.history:
+        sections.append(_search_section(report.history))
+    return sections
 
 
 def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None) -> str:
@@ -59,12 +107,7 @@ def _features(names: Sequence[str]) -> str:
     return textwrap.fill(f"features: {shown}", _WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
-def counted(n: int, noun: str) -> str:
-    """Return a number with a noun, "1 step" or "3 steps"."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _components_table(parameters: Parameters, report: FitReport | None) -> str:
+def _components_table(parameters: Parameters, report: FitReport | None) -> list[list[str]]:
     rows = [["component", "weight", "factors", "mean uniqueness share"]]
     for k, component in enumerate(parameters.components()):
         share = _mean_uniqueness_share(component)
@@ -76,7 +119,7 @@ def _components_table(parameters: Parameters, report: FitReport | None) -> str:
     if report is not None and report.at_floor.any():
         for row, cell in zip(rows, ["features at floor", *map(str, report.at_floor.sum(axis=1))], strict=True):
             row.append(cell)
-    return aligned(rows)
+    return rows
 
 
 def _mean_uniqueness_share(component: Component) -> float:
@@ -87,7 +130,7 @@ def _mean_uniqueness_share(component: Component) -> float:
         return float((1 / (1 + explained.sum(axis=0))).mean())
 
 
-def _search_table(history: Sequence[Step]) -> str:
+def _search_section(history: Sequence[Step]) -> _Section:
     rows = [["step", "action", "components", "factors", "cost", "log-likelihood", "iterations"]]
     for i, step in enumerate(history):
         if step.accepted:
@@ -95,9 +138,4 @@ def _search_table(history: Sequence[Step]) -> str:
             values = [f"{v:.2f}" for v in (step.cost, step.log_likelihood)]
             factors = " ".join(map(str, step.n_factors))
             rows.append([str(i), action, str(step.n_components), factors, *values, str(step.n_iter)])
-    return f"search: {len(rows) - 1} of {counted(len(history), 'step')} accepted (nats)\n{aligned(rows)}"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return _Section(f"{_SEARCH}: {len(rows) - 1} of {counted(len(history), 'step')} accepted (nats)", rows)

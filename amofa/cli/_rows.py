@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._model.summary import aligned
+from amofa._model.text import aligned
 from amofa._search.progress import can_be_shown, progress_of_fits
 from amofa._typing import FloatArray
 from amofa.classes import ClassMixtures, fit_classes

@@ -14,8 +14,8 @@ from amofa._data.row_chunks import Samples
 from amofa._model import posterior
 from amofa._model.clusters import Clusters
 from amofa._model.missing_data import marginal
-from amofa._model.summary import counted
 from amofa._model.tails import radius_of_same_mass
+from amofa._model.text import counted
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.plot._axes import (

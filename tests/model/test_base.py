@@ -269,10 +269,12 @@ def test_summary(fitted, model):
     loadings, psi = fitted.loadings[1], fitted.uniquenesses[1]
     share = (psi / (psi + (loadings**2).sum(axis=1))).mean()
     assert lines[5].split()[3] == f"{share:.3f}"
-    assert lines[7] == "search: 2 of 3 steps accepted (nats)"
-    assert lines[9].split() == ["0", "start", "1", "0", "45.00", "-40.00", "9"]
-    assert lines[10].split() == ["2", "split", "0", "2", "0", "2", "30.12", "-20.00", "12"]
-    assert len(lines) == 11
+    assert lines[7] == "mean ± standard deviation, of each component"
+    assert [line.split()[0] for line in lines[8:12]] == ["column", "x0", "x1", "x2"]
+    assert lines[13] == "search: 2 of 3 steps accepted (nats)"
+    assert lines[15].split() == ["0", "start", "1", "0", "45.00", "-40.00", "9"]
+    assert lines[16].split() == ["2", "split", "0", "2", "0", "2", "30.12", "-20.00", "12"]
+    assert len(lines) == 17
     assert "search" not in model.summary()
     assert "floor" not in model.summary()
 
