@@ -132,9 +132,9 @@ def fit(
         Called with a `LiveIteration` for each iteration of EM on all rows. If it returns something true, the search
         ends in the same way, once there is a model.
     progress : bool, default False
-        Whether to show the progress of the search on standard error, if that is a terminal. This needs rich,
-        ``python -m pip install 'amofa[progress]'``. The logger "amofa" reports each step, too: at level INFO if it was
-        accepted, otherwise at DEBUG.
+        Whether to show the progress of the search: in a notebook below the cell, otherwise on standard error, if that
+        is a terminal. A terminal needs rich, ``python -m pip install 'amofa[progress]'``. The logger "amofa" reports
+        each step, too: at level INFO if it was accepted, otherwise at DEBUG.
     on_interrupt : {"raise", "return"}, default "raise"
         What a KeyboardInterrupt does once there is a model: "raise" raises `FitInterrupted`, a KeyboardInterrupt with
         the best model so far as its ``model``; "return" returns this model, with a warning.
@@ -161,7 +161,7 @@ def fit(
         If an argument cannot be used; the message names it and says what to do. The checkpoint of a fit of other rows
         or options, or a file that is not a checkpoint, is left as it is.
     ImportError
-        If progress is wanted and rich is not installed.
+        If progress is wanted on a terminal and rich is not installed.
     OSError
         If the checkpoint cannot be read or written at the start.
     MemoryError

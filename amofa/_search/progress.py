@@ -1,13 +1,16 @@
-"""A line on a terminal that shows the progress of a search; rich draws it, and is imported only then."""
+"""A line that shows the progress of a search, drawn by rich on a terminal, and by IPython in a notebook."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from amofa._model.summary import counted
+from amofa._model.text import counted
 from amofa.history import Step
 
 Show = Callable[[Step], None]
@@ -19,11 +22,52 @@ def can_be_shown() -> bool:
     return importlib.util.find_spec("rich") is not None
 
 
+# Seconds between two updates of a notebook, which reach it as messages.
+_UPDATE_TIME = 0.2
+
+
+class _NotebookLine:
+    """A line in the output of a notebook's cell."""
+
+    def __init__(self, first: str) -> None:
+        display = importlib.import_module("IPython.display").display
+        self.start = self.last_time = time.monotonic()
+        self.text = first
+        self.handle = display(self._data(), raw=True, display_id=True)
+
+    def _data(self) -> dict[str, str]:
+        minutes, seconds = divmod(int(time.monotonic() - self.start), 60)
+        return {"text/plain": f"{self.text}  {minutes}:{seconds:02d}"}
+
+    def change(self, text: str) -> None:
+        self.text = text
+        if time.monotonic() - self.last_time >= _UPDATE_TIME:
+            self.show()
+
+    def show(self) -> None:
+        self.last_time = time.monotonic()
+        self.handle.update(self._data(), raw=True)
+
+
+def _is_notebook() -> bool:
+    """Return whether the code runs in a notebook, or in another front end of IPython's kernel."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
 @contextmanager
 def _line(wanted: bool, first: str) -> Iterator[Callable[[str], None] | None]:
-    """Show a line on standard error; yield a function that changes it, or None without a line or a terminal."""
+    """Show a line; yield a function that changes it, or None without a line, or with no terminal or notebook."""
     if not wanted:
         yield None
+        return
+    if _is_notebook():
+        notebook_line = _NotebookLine(first)
+        try:
+            yield notebook_line.change
+        finally:
+            notebook_line.show()
         return
     try:
         from rich.console import Console
@@ -44,10 +88,10 @@ def _line(wanted: bool, first: str) -> Iterator[Callable[[str], None] | None]:
 
 @contextmanager
 def progress_line(wanted: bool) -> Iterator[Show | None]:
-    """Keep a line on standard error up to date during a search; yield what to call with each step.
+    """Keep a line up to date during a search, in a notebook or on standard error; yield what to call with each step.
 
-    None if no line is wanted, or standard error is not a terminal. ImportError if one is wanted and rich is not
-    installed.
+    None if no line is wanted, or if there is neither a notebook nor a terminal. ImportError if one is wanted outside a
+    notebook and rich is not installed.
     """
     with _line(wanted, "fitting the first model") as change:
         status = _Status()
@@ -56,7 +100,7 @@ def progress_line(wanted: bool) -> Iterator[Show | None]:
 
 @contextmanager
 def progress_of_fits(wanted: bool) -> Iterator[Map]:
-    """Keep a line on standard error up to date during several fits; yield what to use as `map`.
+    """Keep a line up to date during several fits, in a notebook or on standard error; yield what to use as `map`.
 
     ImportError if a line is wanted and rich is not installed.
     """

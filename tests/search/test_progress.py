@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 
 import datasets
 import numpy as np
@@ -137,3 +138,59 @@ def test_the_command_does_without_rich(rows, monkeypatch, capfd):
 def test_a_map_that_counts():
     with progress_of_fits(False) as apply:
         assert list(apply(abs, iter([-1, 2, -3]))) == [1, 2, 3]
+
+
+# ---- notebooks -------------------------------------------------------------------------------------------------------
+
+
+class Notebook:
+    """What IPython is in a notebook, as far as a line of progress sees it."""
+
+    def __init__(self):
+        self.shown, self.kernel = [], object()
+        self.display = types.ModuleType("IPython.display")
+        self.display.display = self._display
+
+    def get_ipython(self):
+        return self
+
+    def _display(self, data, *, raw, display_id):
+        self.update(data, raw=raw)
+        return self
+
+    def update(self, data, *, raw):
+        self.shown.append(data["text/plain"])
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    made = Notebook()
+    monkeypatch.setitem(sys.modules, "IPython", made)
+    monkeypatch.setitem(sys.modules, "IPython.display", made.display)
+    return made
+
+
+def test_a_notebook_shows_the_search_without_rich(rows, notebook, monkeypatch, capfd):
+    monkeypatch.setattr("amofa._search.progress._UPDATE_TIME", 0.0)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    model = amofa.fit(rows, progress=True)
+    assert notebook.shown[0].startswith("fitting the first model  0:0")
+    assert f"{len(model.history)} tried: {model.history[-1].action} accepted  0:" in notebook.shown[-1]
+    amofa.scan(rows, [1, 2], noise="shared", progress=True)
+    assert "models fitted" in notebook.shown[-1]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_notebook_is_not_flooded(notebook):
+    with progress_line(True) as show:
+        for n_components in (1, 2, 3):
+            show(Step("start", -1, (0,) * n_components, 1.0, 1.0, 1.0, 1, True))
+    # The first and the last one; what comes between is too quick.
+    assert len(notebook.shown) == 2
+    assert "3 components" in notebook.shown[-1]
+
+
+def test_a_console_of_ipython_is_a_terminal(notebook, rows, capfd):
+    notebook.kernel = None
+    amofa.fit(rows, progress=True)
+    assert notebook.shown == []
