@@ -204,3 +204,10 @@ def test_html_shows_names_as_they_are():
     assert "<td>&lt;b&gt;&amp;</td>" in html_table([["column"], ["<b>&"]])
     model = Mixture([1.0], [[0.0]], [np.zeros((1, 0))], [[1.0]], ["<script>"])
     assert "<script>" not in model._repr_html_() + model.report()._repr_html_()
+
+
+def test_deviations_of_t_components_are_those_of_their_tails():
+    arrays = [0.5, 0.5], [[0.0], [5.0]], [np.zeros((1, 0))] * 2, np.ones((2, 1))
+    report = Mixture(*arrays, degrees_of_freedom=[4.0, 2.0]).report()
+    np.testing.assert_allclose(report.deviations, [[np.sqrt(2)], [np.inf]])
+    assert "0.0 ± 1.4  5 ± inf" in repr(report)
