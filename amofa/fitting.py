@@ -90,11 +90,12 @@ def fit(
         the components come in its order, the heaviest first at the start of the search.
     max_components, max_factors : int, optional
         Upper bounds of the numbers that are found.
-    init : MixtureOfFactorAnalyzers or (n,) array-like of int, optional
-        The only start of the search, instead of its own: a model of the same columns, or labels of the rows. Labels are
-        integers from 0, each of which makes a component; -1 means no label. The search then splits and merges as
-        usual, and chooses factors and noise again. If there are more components than allowed, they are merged first,
-        or with "paper" the lightest are removed. The result never costs more than a given model.
+    init : MixtureOfFactorAnalyzers, scikit-learn's GaussianMixture, or (n,) array-like of int or str, optional
+        The only start of the search, instead of its own: a fitted model of the same columns, or labels of the rows.
+        Labels are integers from 0, or names, each of which makes a component; -1, NaN and None mean no label. The
+        search then splits and merges as usual, and chooses factors and noise again. If there are more components than
+        allowed, they are merged first, or with "paper" the lightest are removed. The result never costs more than a
+        given model.
     search : {"thorough", "paper"}, default "thorough"
         "thorough" starts from one component and from partitions of the rows, and splits and merges components while
         that pays, on some rows of a large table first; each factor analyser is at its maximum, with its number of
@@ -235,7 +236,7 @@ def fit_checked(
             state = checkpoint.open()
         rows = rows_of_search(table, weights, options)
         if warns:
-            warn_of_rows(rows, weights)
+            warn_of_rows(rows, weights, names)
         return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)
 
 
@@ -246,12 +247,12 @@ def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: Fit
     return rows.without_redundant_columns(*distinct) if options.may_leave_out_columns else rows
 
 
-def warn_of_rows(rows: Standardized, weights: FloatArray | None) -> None:
+def warn_of_rows(rows: Standardized, weights: FloatArray | None, names: tuple[str, ...] | None) -> None:
     """Warn of weights of the caller's rows that sum to little, and of columns that change no decision."""
     if weights is not None:
         warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, int(np.count_nonzero(weights)))
-    warn_of_constant_columns(rows.coordinates.constant)
-    warn_of_redundant_columns(rows.coordinates.redundant, rows.whole.n_features)
+    warn_of_constant_columns(rows.coordinates.constant, names)
+    warn_of_redundant_columns(rows.coordinates.redundant, rows.whole.n_features, names)
 
 
 def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None, warns: bool) -> MixtureOfFactorAnalyzers:

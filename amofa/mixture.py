@@ -37,9 +37,9 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
     """A mixture of factor analysers.
 
     p(x) = sum_k weights[k] N(x; means[k], loadings[k] loadings[k]' + diag(uniquenesses[k])). ``amofa.fit`` makes it
-    from data, this class from arrays. A model is immutable: its arrays are read-only, and several threads may use it.
-    Components with finite degrees of freedom have multivariate t distributions with these centres and scale matrices in
-    place of normal ones: t-factor analysers, whose tails are heavier.
+    from data, this class from arrays. Components with finite degrees of freedom have multivariate t distributions with
+    these centres and scale matrices in place of normal ones: t-factor analysers, whose tails are heavier. A model is
+    immutable, except for `set_output`: its arrays are read-only, and several threads may use it.
 
     Parameters
     ----------
@@ -127,8 +127,9 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         """
         rows = self._samples(X)
         if clusters is None:
-            return rows.labels(self._parameters)
-        return cluster_labels(self._parameters, rows, self._chosen_clusters(clusters))
+            return self._framed(rows.labels(self._parameters), ["component"], X)
+        labels = cluster_labels(self._parameters, rows, self._chosen_clusters(clusters))
+        return self._framed(labels, ["cluster"], X)
 
     def predict_proba(self, X: ArrayLike, *, clusters: Clusters | int | str | None = None) -> FloatArray:
         """Return the responsibilities: the posterior probability of every component for every row.
@@ -154,8 +155,10 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         """
         rows = self._samples(X)
         if clusters is None:
-            return responsibilities(self._parameters, rows)
-        return cluster_probabilities(self._parameters, rows, self._chosen_clusters(clusters))
+            proba, kind = responsibilities(self._parameters, rows), "component"
+        else:
+            proba, kind = cluster_probabilities(self._parameters, rows, self._chosen_clusters(clusters)), "cluster"
+        return self._framed(proba, (f"{kind}_{k}" for k in range(proba.shape[1])), X)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return the log density of every row, in nats.
@@ -175,7 +178,7 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         >>> model.score_samples([[0.0], [2.0]]).round(4)
         array([-0.9189, -2.9189])
         """
-        return log_densities(self._parameters, self._samples(X))
+        return self._framed(log_densities(self._parameters, self._samples(X)), ["log_density"], X)
 
     def score(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log density of the rows, in nats; higher is better.
@@ -215,7 +218,8 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         >>> model.factor_scores([[3.0, 0.0]])
         [array([[1.]])]
         """
-        return factor_scores(self._parameters, self._samples(X))
+        scores = factor_scores(self._parameters, self._samples(X))
+        return [self._framed(of_one, self._names_of_factors(k), X) for k, of_one in enumerate(scores)]
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Transform rows to the coordinates of the mixture: responsibilities and factor scores.
@@ -235,7 +239,9 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         >>> model.transform([[3.0, 0.0]])
         array([[1., 1.]])
         """
-        return coordinates(self._parameters, self._samples(X))
+        factors = [name for k in range(self.n_components) for name in self._names_of_factors(k)]
+        names = [*(f"r{k}" for k in range(self.n_components)), *factors]
+        return self._framed(coordinates(self._parameters, self._samples(X)), names, X)
 
     def inverse_transform(self, Z: ArrayLike) -> FloatArray:
         """Map the output of `transform` back to rows: sum_k r_k mu_k + Lambda_k (r_k z_k), which is linear.
@@ -266,7 +272,7 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         for z, _ in samples.chunks():
             np.matmul(z.T, basis, out=X[start : start + z.shape[1]])
             start += z.shape[1]
-        return X
+        return self._framed(X, self._names_of_columns(), Z)
 
     # -- columns given others --
 
@@ -380,7 +386,7 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         filled = np.full((len(table), d), np.nan)
         filled[:, known] = table
         fill(self._parameters, filled, check_random_state(random_state) if draws else None)
-        return filled
+        return self._framed(filled, self._names_of_columns(), X)
 
     # -- criteria --
 

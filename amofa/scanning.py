@@ -146,7 +146,7 @@ def scan(
         replace(of_fits, noise=kind).checked(table.shape[1])
     scanner = _Scanner(table, weights, names, of_fits, numbers, kinds)
     with single_blas_thread():
-        warn_of_rows(rows_of_search(table, weights, checked), weights)
+        warn_of_rows(rows_of_search(table, weights, checked), weights, names)
     try:
         with progress_of_fits(checked.progress) as apply:
             for _ in apply(scanner.fit, scanner.tasks()):

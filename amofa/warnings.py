@@ -31,28 +31,35 @@ def warn_caller(message: str) -> None:
     warnings.warn(message, AmofaWarning, stacklevel=level)
 
 
-def warn_of_constant_columns(constant: BoolArray) -> None:
+def warn_of_constant_columns(constant: BoolArray, names: Sequence[str] | None = None) -> None:
     columns = np.flatnonzero(constant)
     if len(columns):
         warn_caller(
             f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: "
-            f"{_listed(columns.tolist())} (from 0)"
+            f"{_listed(columns.tolist(), names)}{_from_zero(names)}"
         )
 
 
-def warn_of_redundant_columns(redundant: Sequence[tuple[int, list[int]]], n_features: int) -> None:
+def warn_of_redundant_columns(
+    redundant: Sequence[tuple[int, list[int]]], n_features: int, names: Sequence[str] | None = None
+) -> None:
     """Warn of columns that follow from others, each given with those."""
     if redundant:
-        names = "; ".join(f"{j} from {_listed(others)}" for j, others in redundant[:10])
+        shown = "; ".join(f"{_listed([j], names)} from {_listed(others, names)}" for j, others in redundant[:10])
         more = "; ..." if len(redundant) > 10 else ""
         warn_caller(
             f"{len(redundant)} of {n_features} columns of X follow from others by sums and multiples, and change no "
-            f"decision: {names}{more} (from 0)"
+            f"decision: {shown}{more}{_from_zero(names)}"
         )
 
 
-def _listed(columns: Sequence[int]) -> str:
-    return ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
+def _listed(columns: Sequence[int], names: Sequence[str] | None) -> str:
+    shown = [str(j) if names is None else repr(names[j]) for j in columns[:10]]
+    return ", ".join(shown) + (", ..." if len(columns) > 10 else "")
+
+
+def _from_zero(names: Sequence[str] | None) -> str:
+    return " (from 0)" if names is None else ""
 
 
 def warn_of_little_weight(total: float, n_distinct: int, n_rows: int) -> None:

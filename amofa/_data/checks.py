@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.dataframes import column_without_numbers, to_array
+from amofa._data.dataframes import column_names, column_without_numbers, to_array
 from amofa._typing import FloatArray
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -46,7 +46,7 @@ def check_table(
     wrong shape (`n_features` columns if given), no rows or columns, NaN and infinity raise ValueError.
     """
     table = _as_table(X, name, n_features, remedy)
-    _check_cells(table, name, remedy)
+    _check_cells(table, X, name, remedy)
     return table
 
 
@@ -55,7 +55,7 @@ def check_incomplete_table(
 ) -> tuple[NDArray[Any], bool]:
     """Check a table like `check_table`, except that cells may be missing, NaN; return also whether any cell is."""
     table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
-    return table, _check_cells(table, name, "put NaN where a value is missing", may_be_missing=True)
+    return table, _check_cells(table, X, name, "put NaN where a value is missing", may_be_missing=True)
 
 
 def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
@@ -116,7 +116,7 @@ def _culprit(X: ArrayLike, words: str) -> str:
     return "" if column is None else f"{words}{column!r}"
 
 
-def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing: bool = False) -> bool:
+def _check_cells(table: NDArray[Any], X: ArrayLike, name: str, remedy: str, *, may_be_missing: bool = False) -> bool:
     """Check that no cell is infinite, nor NaN unless that is allowed; return whether any is NaN."""
     bad, first, is_incomplete = 0, None, False
     rows = max(1, _BLOCK_VALUES // table.shape[1])
@@ -138,9 +138,15 @@ def _check_cells(table: NDArray[Any], name: str, remedy: str, *, may_be_missing:
         raise ValueError(
             f"{name} has {bad} value{'s' if bad > 1 else ''} that {'are' if bad > 1 else 'is'} "
             f"{'infinite' if may_be_missing else 'NaN or infinite'}, the first in row {first[0]}, column {first[1]} "
-            f"(from 0); {remedy}"
+            f"(from 0){_name_of_column(X, first[1])}; {remedy}"
         )
     return is_incomplete
+
+
+def _name_of_column(X: ArrayLike, j: int) -> str:
+    """Return ", 'name'" of a column of a frame; empty if it has no name."""
+    names = column_names(X)
+    return "" if names is None else f", {names[j]!r}"
 
 
 def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:

@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.checks import check_incomplete_table, check_weights, check_whole_number
 from amofa._data.dataframes import check_same_names, column_names
-from amofa._model.base import BaseMixture
 from amofa._model.clusters import Clusters, cluster_labels, find_clusters
+from amofa._model.framed import FramedMixture
 from amofa._model.posterior import Rows, rows_of
 from amofa._model.report import Groups, Report, make_report, moments_of_model, moments_of_rows, report_of_model
 from amofa._model.summary import summarize_in_html
 from amofa._model.text import counted
 
 
-class DescribedMixture(BaseMixture):
+class DescribedMixture(FramedMixture):
     """The part of `MixtureOfFactorAnalyzers` that describes it."""
 
     def _table(self, X: ArrayLike) -> tuple[NDArray[Any], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.dataframes import check_same_names
 from amofa._data.deduplicate import merge_repeats
+from amofa._data.labels import label_array
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates
 from amofa._em.profile_likelihood import Problem, profile_em
 from amofa._kernels._factor_analysis import Solver
+from amofa._model.gaussian_mixture import is_gaussian_mixture
 from amofa._parameters import Component, Parameters
 from amofa._search.paper_moves import first_mixture
 from amofa._typing import FloatArray
@@ -51,11 +54,13 @@ def check_init(
 ) -> MixtureOfFactorAnalyzers | LabelledRows | None:
     """Check the start of a search, if one is given: a mixture of the columns of a table, or a label for each row.
 
-    Raises TypeError if it is neither a mixture nor whole numbers, and ValueError if a mixture has other columns, or if
-    labels do not match the rows, are below -1, or are all -1.
+    Raises TypeError if it is neither a mixture nor whole numbers or names, and ValueError if a mixture has other
+    columns, or if labels do not match the rows, are below -1, or are all -1.
     """
     if init is None:
         return None
+    if is_gaussian_mixture(init):
+        init = MixtureOfFactorAnalyzers.from_sklearn(init)
     if isinstance(init, MixtureOfFactorAnalyzers):
         if init.n_features != table.shape[1]:
             raise ValueError(f"init is a model of {init.n_features} columns, but X has {table.shape[1]}")
@@ -64,22 +69,42 @@ def check_init(
     labels = _check_labels(init, len(table))
     labels = np.where(True if weights is None else weights > 0, labels, UNLABELLED)
     if (labels == UNLABELLED).all():
-        raise ValueError("init labels no row that counts; give at least one row a label of 0 or more")
+        raise ValueError("init labels no row that counts; give at least one row a label of 0 or more, or a name")
     numbers = np.unique(labels, return_inverse=True)[1]
     return LabelledRows(table, weights, numbers - int((labels == UNLABELLED).any()))
 
 
 def _check_labels(init: ArrayLike, n: int) -> NDArray[Any]:
-    labels = np.asarray(init)
-    if labels.dtype.kind not in "iu":
-        kind = type(init).__name__ if labels.ndim == 0 else f"dtype {labels.dtype}"
-        raise TypeError(f"init must be a mixture or whole numbers, one label for each row, got {kind}")
-    if labels.shape != (n,):
-        raise ValueError(f"init has shape {labels.shape}, but X has {n} rows; pass one label for each row")
+    """Return the label of each row as a number, -1 for none; names are numbered in their order."""
+    if np.ndim(init) == 0:
+        raise _no_labels(type(init).__name__)
+    array, lacking = label_array(init, n, "init")
+    given = array[~lacking]
+    labels = np.full(n, UNLABELLED)
+    if given.dtype == object and all(isinstance(label, str) for label in given):
+        given = given.astype(str)
+    if given.dtype.kind in "US":
+        labels[~lacking] = np.unique(given, return_inverse=True)[1]
+        return labels
+    labels[~lacking] = _whole_numbers(given)
     if labels.min() < UNLABELLED:
         i = int(np.argmax(labels < UNLABELLED))
         raise ValueError(f"init has the label {labels[i]} in row {i} (from 0); labels are 0 or more, or -1 for none")
     return labels
+
+
+def _whole_numbers(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels that are whole numbers as such, whatever their type."""
+    for label in labels.tolist():
+        if isinstance(label, bool) or not isinstance(label, Real):
+            raise _no_labels(type(label).__name__)
+        if not float(label).is_integer():
+            raise _no_labels(f"{label:g}")
+    return labels.astype(np.int64)
+
+
+def _no_labels(got: str) -> TypeError:
+    return TypeError(f"init must be a mixture, or whole numbers or names, one label for each row, got {got}")
 
 
 # ---- a model ---------------------------------------------------------------------------------------------------------

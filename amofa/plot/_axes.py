@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amofa._data.labels import label_array
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -177,11 +179,7 @@ def make_groups(labels: ArrayLike, n: int) -> Groups:
     >>> groups.numbers.tolist(), groups.names
     ([1, 2, 0], ['a', 'b', 'no label'])
     """
-    # Keep lists as they are: numpy would turn numbers and NaN among text into text.
-    array = np.asarray(labels) if hasattr(labels, "__array__") else np.array(labels, dtype=object)
-    if array.shape != (n,):
-        raise ValueError(f"labels has shape {array.shape}, but X has {n} rows; pass one label per row")
-    lacking = _lacking(labels, array)
+    array, lacking = label_array(labels, n)
     try:
         kinds, numbers = np.unique(array[~lacking], return_inverse=True)
     except TypeError:  # numbers beside text have no order
@@ -192,13 +190,3 @@ def make_groups(labels: ArrayLike, n: int) -> Groups:
     if lacking.any():
         return Groups(groups, [*names, _NO_LABEL], [*colors, _NO_LABEL_COLOR])
     return Groups(groups, names, colors)
-
-
-def _lacking(labels: Any, array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of the rows without a label."""
-    if hasattr(labels, "isna"):
-        return np.asarray(labels.isna(), dtype=np.bool_)
-    # Only NaN and its like differ from themselves.
-    if array.dtype != object:
-        return np.asarray(array != array, dtype=np.bool_)
-    return np.array([label is None or bool(label != label) for label in array], dtype=np.bool_)

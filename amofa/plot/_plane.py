@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,12 @@ from scipy.optimize import minimize
 
 from amofa._data.dataframes import column_positions
 from amofa._model.base import BaseMixture
+from amofa._model.framed import FramedMixture
 from amofa._model.tails import radius_of_same_mass
 from amofa._typing import FloatArray
+
+if TYPE_CHECKING:
+    from amofa.mixture import MixtureOfFactorAnalyzers
 
 # With more columns the plane is searched in the span of means and loadings, without (d, d) arrays.
 _WIDE = 1000
@@ -63,11 +67,12 @@ class View:
         return ellipse
 
 
-def check_model(model: Any) -> None:
-    """Check that something is a mixture; the error says where an estimator has one."""
-    if not isinstance(model, BaseMixture):
+def check_model(model: Any) -> MixtureOfFactorAnalyzers:
+    """Return a mixture, with arrays as results, after a check; the error says where an estimator has one."""
+    if not isinstance(model, FramedMixture):
         remedy = "; pass its model_" if hasattr(model, "model_") else ""
         raise TypeError(f"model must be a MixtureOfFactorAnalyzers, got {type(model).__name__}{remedy}")
+    return cast("MixtureOfFactorAnalyzers", model._with_arrays())
 
 
 def feature_names(model: BaseMixture) -> tuple[str, ...]:

@@ -96,6 +96,7 @@ def clusters(
     >>> ax.get_xlabel(), ax.get_legend().get_texts()[0].get_text()
     ('x0', '0: 50.0%, 0 factors')
     """
+    model = check_model(model)
     view = make_view(model, columns)
     found = None if clusters is None else model._chosen_clusters(clusters)
     colors, texts = _colors_and_texts(model, found)
@@ -203,6 +204,7 @@ def uncertainty(
     >>> len(ax.collections[0].get_offsets())
     60
     """
+    model = check_model(model)
     view = make_view(model, columns)
     table = check_rows(model, X)
     rows = table[drawn_rows(len(table))]
@@ -258,7 +260,7 @@ def density(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['0: 50.0%, 1 factor', '1: 50.0%, 1 factor', 'mixture']
     """
-    check_model(model)
+    model = check_model(model)
     (j,) = column_positions([column], model.feature_names, model.n_features, name="column")
     values = None if X is None else _present(check_rows(model, X)[:, j], j)
     means = model.means[:, j]
@@ -344,7 +346,7 @@ def factor_scores(
     >>> ax.collections[0].get_offsets().round(6).tolist()
     [[1.0, 2.0]]
     """
-    check_model(model)
+    model = check_model(model)
     if component is None:
         # The first that has two factors, or the most.
         component = int(np.argmax(np.minimum(model.n_factors, 2)))
@@ -431,6 +433,7 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     >>> ax.get_ylabel()
     'responsibility'
     """
+    model = check_model(model)
     table = check_rows(model, X)
     proba = model.predict_proba(table[drawn_rows(len(table))])
     found = proba.argmax(axis=1)

@@ -1,5 +1,7 @@
 """Searches that start from a model or from labels."""
 
+import math
+
 import datasets
 import numpy as np
 import pytest
@@ -252,11 +254,12 @@ def test_rows_that_are_all_the_same(search):
         (np.zeros((30, 1), int), ValueError, r"init has shape \(30, 1\), but X has 30 rows"),
         ([-1] * 30, ValueError, "init labels no row that counts"),
         ([0] * 29 + [-2], ValueError, r"init has the label -2 in row 29 \(from 0\); labels are 0 or more, or -1"),
-        ([0.0] * 30, TypeError, "init must be a mixture or whole numbers, one label for each row, got dtype float64"),
-        ([True] * 30, TypeError, "init must be a mixture or whole numbers, .* got dtype bool"),
-        (["a"] * 30, TypeError, "init must be a mixture or whole numbers, .* got dtype <U1"),
-        ("k-means", TypeError, "init must be a mixture or whole numbers, .* got str"),
-        (2.5, TypeError, "init must be a mixture or whole numbers, .* got float"),
+        ([0.5] * 30, TypeError, "init must be a mixture, or whole numbers or names, one label for each row, got 0.5"),
+        ([True] * 30, TypeError, "init must be a mixture, .* got bool"),
+        ([0] * 29 + ["a"], TypeError, "init must be a mixture, .* got str"),
+        ([math.nan] * 29 + [math.inf], TypeError, "init must be a mixture, .* got inf"),
+        ("k-means", TypeError, "init must be a mixture, or whole numbers or names, .* got str"),
+        (2.5, TypeError, "init must be a mixture, .* got float"),
     ],
 )
 def test_refusals(rng, init, error, message):
@@ -298,3 +301,43 @@ def test_rows_that_are_the_same_may_have_several_labels():
     assert [group.total_weight for group in groups] == [39.0, 21.0, 20.0]
     assert [group.n_rows for group in groups] == [2, 2, 1]
     check_model(amofa.fit(X, init=labels), X)
+
+
+# ---- labels as people have them --------------------------------------------------------------------------------------
+
+
+def same_start(X, labels, numbers):
+    a, b = (check_init(init, X, None, None).labels for init in (labels, numbers))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_names_and_missing_labels(rng):
+    pandas = pytest.importorskip("pandas")
+    X = rng.standard_normal((6, 2))
+    numbers = [1, -1, 0, 1, 2, -1]
+    names = ["b", None, "a", "b", "c", math.nan]
+    same_start(X, names, numbers)
+    same_start(X, pandas.Series(names), numbers)
+    same_start(X, pandas.Series(names, dtype="category"), numbers)
+    same_start(X, pandas.Series(names, dtype="string"), numbers)
+    same_start(X, [1, None, 0, 1.0, 2, math.nan], numbers)
+    same_start(X, np.array([1, math.nan, 0, 1, 2, -1]), numbers)
+    same_start(X, pandas.Series([1, None, 0, 1, 2, -1], dtype="Int64"), numbers)
+    same_start(X, np.array(["b", "b", "a", "b", "c", "a"]), [1, 1, 0, 1, 2, 0])
+
+
+def test_labels_of_polars(rng):
+    polars = pytest.importorskip("polars")
+    same_start(rng.standard_normal((3, 2)), polars.Series(["b", None, "a"]), [1, -1, 0])
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_a_mixture_of_scikit_learn(rng, covariance_type):
+    mixture = pytest.importorskip("sklearn.mixture")
+    X = np.concatenate([rng.normal(0, 1, (80, 3)), rng.normal(5, 2, (60, 3))])
+    given = mixture.GaussianMixture(2, covariance_type=covariance_type, random_state=0).fit(X)
+    model = amofa.fit(X, init=given, n_components=2)
+    assert model.n_components == 2
+    assert model.history == amofa.fit(X, init=Mixture.from_sklearn(given), n_components=2).history
+    with pytest.raises(TypeError, match="GaussianMixture is not fitted"):
+        amofa.fit(X, init=mixture.GaussianMixture(2))
