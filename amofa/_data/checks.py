@@ -25,8 +25,9 @@ _LEAST_TOTAL, _MOST_TOTAL = 1e-100, 1e100
 _LEAST_SHARE = 1e-14
 
 
-# Advice about values that are not finite, if a table must be complete.
+# Advice about values that are not finite, if a table must be complete, and about masked values, if it need not be.
 _REMEDY = "drop such rows or fill in values"
+MARK_MISSING = "mark them as missing by {name}.astype(float).filled(numpy.nan)"
 
 
 # ---- tables, row weights ---------------------------------------------------------------------------------------------
@@ -54,8 +55,14 @@ def check_incomplete_table(
     X: ArrayLike, *, name: str = "X", n_features: int | None = None
 ) -> tuple[NDArray[Any], bool]:
     """Check a table like `check_table`, except that cells may be missing, NaN; return also whether any cell is."""
-    table = _as_table(X, name, n_features, f"mark them as missing by {name}.astype(float).filled(numpy.nan)")
+    table = _as_table(X, name, n_features, MARK_MISSING.format(name=name))
     return table, _check_cells(table, X, name, "put NaN where a value is missing", may_be_missing=True)
+
+
+def check_not_masked(values: ArrayLike, name: str, remedy: str = _REMEDY) -> None:
+    """Check that no value is masked, as NumPy's functions would use what is under the mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values; {remedy}")
 
 
 def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
@@ -65,8 +72,7 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> N
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
     if hasattr(X, "collect") and not hasattr(X, "__array__"):
         raise TypeError(f"{name} is a lazy frame; pass {name}.collect()")
-    if np.ma.is_masked(X):
-        raise ValueError(f"{name} has masked values; {remedy}")
+    check_not_masked(X, name, remedy)
     try:
         array = to_array(X)
     except ValueError as error:
@@ -154,6 +160,7 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
 
     Return them as float64, with 0 for negligible ones.
     """
+    check_not_masked(sample_weight, "sample_weight", "give such rows weight 0, or drop them")
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amofa._data.checks import check_rows, check_table, check_weights, counted_rows
-from amofa._data.row_chunks import Samples
+from amofa._data.checks import MARK_MISSING, check_incomplete_table, check_not_masked, check_rows, check_weights
+from amofa._model.posterior import Rows, rows_of
 from amofa._search.options import FitOptions
 from amofa.fitting import REMEDY, fit_checked
 from amofa.history import Callback, OnIteration
@@ -155,16 +155,30 @@ def names_of_columns(estimator: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
-def checked_table(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Return a table for a fitted estimator, float64 or float32; an error about NaN says what accepts it."""
+def training_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+    """Return the rows to fit, float64 or float32, whose cells are still to be checked, and note their columns."""
+    check_not_masked(X, "X", REMEDY)
+    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, ensure_all_finite=False)
+    return rows
+
+
+def training_rows_and_targets(estimator: Any, X: ArrayLike, y: ArrayLike, **checks: Any) -> tuple[Any, Any]:
+    """Return the same with the targets or labels of the rows."""
+    check_not_masked(X, "X", REMEDY)
+    check_not_masked(y, "y", "drop such rows")
+    rows, targets = validate_data(estimator, X, y, dtype=FLOATS, ensure_all_finite=False, **checks)
+    return rows, targets
+
+
+def checked_table(estimator: Any, X: ArrayLike) -> tuple[NDArray[Any], bool]:
+    """Return a table for a fitted estimator, float64 or float32, and whether any of its cells is missing, NaN."""
     check_is_fitted(estimator)
-    table: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
-    check_table(table, remedy=estimator._remedy)
-    return table
+    check_not_masked(X, "X", MARK_MISSING.format(name="X"))
+    table = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
+    return check_incomplete_table(table)
 
 
-def checked_rows(estimator: Any, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples:
+def checked_rows(estimator: Any, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Rows:
     """Return the rows of `checked_table`, with their weights, for functions of `amofa._model.posterior`."""
-    table = checked_table(estimator, X)
-    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
-    return Samples(table, weights=weights, rows=counted_rows(weights))
+    table, is_incomplete = checked_table(estimator, X)
+    return rows_of(table, is_incomplete, None if sample_weight is None else check_weights(sample_weight, len(table)))

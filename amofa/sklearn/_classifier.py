@@ -13,13 +13,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from amofa._data.checks import check_weights
 from amofa._typing import FloatArray
 from amofa.classes import NOISE_FLOOR, PARTS, ClassRows, fit_classes
 from amofa.pooling import ClassFit
-from amofa.sklearn._base import FLOATS, checked_rows, names_of_columns, total_iterations
+from amofa.sklearn._base import (
+    checked_rows,
+    names_of_columns,
+    total_iterations,
+    training_rows_and_targets,
+)
 
 
 class AMoFAClassifier(ClassifierMixin, BaseEstimator):
@@ -107,8 +112,6 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     [True, False, False]
     """
 
-    _remedy = "drop such rows, or compare the classes by models_[c].score_samples(X), which takes missing cells, NaN"
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -163,8 +166,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        # `fit_classes` checks X for NaN.
-        rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False)
+        rows, labels = training_rows_and_targets(self, X, y)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)
         weights = None if sample_weight is None else check_weights(sample_weight, len(rows))
@@ -197,6 +199,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : (n_samples, n_features) array-like
+            NaN marks a missing cell, here and in the other methods of a fitted classifier.
 
         Returns
         -------

@@ -9,22 +9,24 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from amofa._data.checks import RandomState, check_choice, check_whole_number
 from amofa._data.row_chunks import Samples
 from amofa._model.clusters import Clusters, cluster_labels, cluster_probabilities
 from amofa._model.posterior import (
+    Rows,
     coordinates,
     information_criterion,
     log_densities,
     mean_log_density,
     responsibilities,
+    rows_of,
 )
 from amofa._typing import FloatArray
 from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, checked_table, names_of_columns
+from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, checked_table, names_of_columns, training_rows
 
 
 class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
@@ -106,8 +108,6 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     (300, 2)
     """
 
-    _remedy = "methods of model_ take rows with missing cells, NaN, and model_.impute(X) fills them in"
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -171,8 +171,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         -------
         self
         """
-        # NaN is looked for afterwards, by a check whose error says what to do.
-        rows = validate_data(self, X, dtype=FLOATS, ensure_all_finite=False)
+        rows = training_rows(self, X)
         self._fit_rows(rows, sample_weight, names_of_columns(self))
         self.clusters_ = self._find_clusters()
         self.labels_ = self._labels(Samples(rows))
@@ -196,14 +195,15 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Parameters
         ----------
         X : (n_samples, n_features) array-like
+            NaN marks a missing cell, here and in the other methods of a fitted estimator.
 
         Returns
         -------
         (n_samples,) array
             In nats; float32 if X is.
         """
-        table = checked_table(self, X)
-        return log_densities(self.model_._parameters, Samples(table)).astype(table.dtype, copy=False)
+        table, is_incomplete = checked_table(self, X)
+        return log_densities(self.model_._parameters, rows_of(table, is_incomplete)).astype(table.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log density of the rows; higher is better.
@@ -307,7 +307,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         """
         return self._labels(checked_rows(self, X))
 
-    def _labels(self, rows: Samples) -> NDArray[np.intp]:
+    def _labels(self, rows: Rows) -> NDArray[np.intp]:
         if self.clusters_ is None:
             return rows.labels(self.model_._parameters)
         return cluster_labels(self.model_._parameters, rows, self.clusters_)
@@ -324,8 +324,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         (n_samples, n_components_) array, or (n_samples, clusters_.n_clusters)
             float32 if X is.
         """
-        table = checked_table(self, X)
-        parameters, rows = self.model_._parameters, Samples(table)
+        table, is_incomplete = checked_table(self, X)
+        parameters, rows = self.model_._parameters, rows_of(table, is_incomplete)
         if self.clusters_ is None:
             proba = responsibilities(parameters, rows)
         else:
@@ -345,8 +345,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         -------
         (n_samples, n_components_ + sum(n_factors_)) array
         """
-        table = checked_table(self, X)
-        return coordinates(self.model_._parameters, Samples(table)).astype(table.dtype, copy=False)
+        table, is_incomplete = checked_table(self, X)
+        return coordinates(self.model_._parameters, rows_of(table, is_incomplete)).astype(table.dtype, copy=False)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Map the output of `transform` back to rows: the part that components and factors explain.

@@ -8,12 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from amofa._data.dataframes import column_names
 from amofa._model.conditional import conditional_moments
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_table, names_of_columns
+from amofa.sklearn._base import BaseAMoFA, checked_table, names_of_columns, training_rows_and_targets
 
 
 class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
@@ -62,10 +61,6 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     """
 
     _columns = "n_features + n_outputs"
-    _remedy = (
-        "model_.impute(numpy.column_stack([X, Y])), with Y of NaN for the targets, fills in missing cells, NaN, and "
-        "targets at once"
-    )
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit a mixture to features and targets.
@@ -81,9 +76,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         -------
         self
         """
-        rows, targets = validate_data(
-            self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_all_finite=False
-        )
+        rows, targets = training_rows_and_targets(self, X, y, multi_output=True, y_numeric=True)
         self._one_target = targets.ndim == 1
         self.n_outputs_ = 1 if self._one_target else targets.shape[1]
         table = np.column_stack([rows, targets]).astype(np.float64, copy=False)
@@ -115,6 +108,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         Parameters
         ----------
         X : (n_samples, n_features) array-like
+            NaN marks a missing cell: the means are then those given the other features of the row.
         return_std : bool, default False
 
         Returns
@@ -124,7 +118,7 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         std : array of the same shape
             Standard deviations of new observations; only if `return_std` is true.
         """
-        rows = checked_table(self, X)
+        rows, _ = checked_table(self, X)
         d = self.n_features_in_
         # Squares of huge deviations may overflow.
         with np.errstate(over="ignore"):
