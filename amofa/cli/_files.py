@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,7 +20,8 @@ _INPUTS = ("file", "model", "init", "train", "test")
 
 def read(arguments: argparse.Namespace, source: str, **options: Any) -> Table:
     """Read a table with the options that all commands on tables have."""
-    return read_table(source, columns=arguments.columns, delimiter=arguments.delimiter, key=arguments.key, **options)
+    of_tables = ("columns", "exclude", "index", "delimiter", "decimal", "header", "key")
+    return read_table(source, **{name: getattr(arguments, name) for name in of_tables}, **options)
 
 
 def read_for(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace, **options: Any) -> Table:
@@ -79,8 +79,3 @@ def named_columns(model: MixtureOfFactorAnalyzers, X: FloatArray) -> dict[str, N
     if names is None or len(set(names)) < len(names):
         names = tuple(f"x{j}" for j in range(model.n_features))
     return dict(zip(names, X.T, strict=True))
-
-
-def free_name(name: str, columns: Mapping[str, Any]) -> str:
-    """Return a name that no column has: `name`, with underscores appended as needed."""
-    return name if name not in columns else free_name(f"{name}_", columns)

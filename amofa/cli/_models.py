@@ -10,7 +10,8 @@ from amofa._data.dataframes import check_same_names
 from amofa._search.monitor import FitInterrupted
 from amofa._search.options import FitOptions
 from amofa._search.progress import can_be_shown
-from amofa.cli._files import check_regular_output, free_name, named_columns, read, table_target
+from amofa.cli._columns import free_name
+from amofa.cli._files import check_regular_output, named_columns, read, table_target
 from amofa.cli._options import (
     Command,
     add_clusters,

@@ -94,7 +94,7 @@ def add_table(parser: argparse.ArgumentParser, **options: Any) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        help="table: .npy, .npz or text, with or without a header; - is standard input",
+        help="table: .npy, .npz, .parquet, or text, with or without a header; - is standard input",
         **options,
     )
     add_table_options(parser)
@@ -107,6 +107,25 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="columns to use, with commas: names, numbers from 0, or ranges such as 0-3 (default: those of the model "
         "by their names, or all)",
+    )
+    parser.add_argument(
+        "--exclude",
+        type=column_list,
+        metavar="LIST",
+        help="columns not to use, in the same way; they may hold any text",
+    )
+    parser.add_argument(
+        "--index",
+        metavar="COLUMN",
+        help="column of row names or numbers: not used, but the first one in tables that are written",
+    )
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line of a text has the names of columns (default: by the first two lines)",
+    )
+    parser.add_argument(
+        "--decimal", default=".", metavar="MARK", help="decimal mark of numbers in text, . or , (default: %(default)s)"
     )
     parser.add_argument(
         "--delimiter",
@@ -143,6 +162,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="OUT", help="file to write: .npy, .tsv, or .csv (default: standard output)"
     )
+
+
+def add_keep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", action="store_true", help="write the columns of FILE, too, before the results")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

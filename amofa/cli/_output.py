@@ -32,6 +32,11 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def whole(number: float) -> float:
+    """Return a sum of weights as an int if it is whole, so that JSON has a number of rows without a fraction."""
+    return int(number) if number.is_integer() else number
+
+
 def complain(kind: str, message: str) -> None:
     """Print one line on standard error."""
     sys.stderr.write(f"amofa: {kind}: {' '.join(message.split())}\n")
@@ -56,7 +61,7 @@ def description(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
         "weights": model.weights,
         "n_parameters": model.n_parameters,
         "criterion": model.criterion,
-        "n_samples": model.n_samples,
+        "n_samples": None if model.n_samples is None else whole(model.n_samples),
         "cost": model.cost,
         "message_length": model.message_length,
         "log_likelihood": model.log_likelihood,

@@ -14,11 +14,13 @@ from amofa._model.text import aligned
 from amofa._search.progress import can_be_shown, progress_of_fits
 from amofa._typing import FloatArray
 from amofa.classes import ClassMixtures, fit_classes
+from amofa.cli._columns import free_name
 from amofa.cli._files import named_columns, read, read_for, table_target
 from amofa.cli._options import (
     Command,
     add_clusters,
     add_json,
+    add_keep,
     add_model,
     add_output,
     add_quiet,
@@ -27,7 +29,7 @@ from amofa.cli._options import (
     add_weights,
     seed,
 )
-from amofa.cli._output import say, say_json
+from amofa.cli._output import say, say_json, whole
 from amofa.cli._tables import Table, write_table
 from amofa.cli._text import suffix
 from amofa.io import load
@@ -50,7 +52,8 @@ _SCORES = {
 def _predict(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
     model = load(arguments.model)
-    X = read_for(model, arguments).values
+    table = read_for(model, arguments, keep=arguments.keep)
+    X = table.values
     clusters = None if arguments.clusters is None else model._chosen_clusters(arguments.clusters)
     results: dict[str, Any] = {"labels": model.predict(X, clusters=clusters)}
     if arguments.proba:
@@ -59,12 +62,18 @@ def _predict(arguments: argparse.Namespace) -> None:
         results["factor_scores"] = model.factor_scores(X)
     to_screen = target is sys.stdout
     if not (arguments.json and to_screen):
-        write_table(target, _prediction_columns(**results), header=arguments.proba or arguments.scores)
+        has_header = arguments.proba or arguments.scores or bool(table.kept)
+        write_table(target, _joined(table.kept, _prediction_columns(**results)), header=has_header)
     if arguments.json:
         n_labels = model.n_components if clusters is None else clusters.n_clusters
         counts = np.bincount(results["labels"], minlength=n_labels)
         output, rows = (None, results) if to_screen else (arguments.output, {})
         say_json({"n_rows": counts.sum(), "counts": counts, "output": output, **rows})
+
+
+def _joined(kept: dict[str, NDArray[Any]], results: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the columns of a file, followed by results, under names that no column of the file has."""
+    return kept | {free_name(name, kept): column for name, column in results.items()}
 
 
 def _prediction_columns(
@@ -90,6 +99,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scores", action="store_true", help="add the factor scores under each component: z0_0, z0_1, ..."
     )
+    add_keep(parser)
     add_json(parser)
 
 
@@ -106,7 +116,7 @@ def _score(arguments: argparse.Namespace) -> None:
         return
     n = float(len(X) if weights is None else weights.sum())
     mean = model.score(X, weights)
-    totals = {"n_samples": n, "mean_log_density": mean, "log_likelihood": n * mean}
+    totals: dict[str, float] = {"n_samples": whole(n), "mean_log_density": mean, "log_likelihood": n * mean}
     totals |= {name: getattr(model, name)(X, weights) for name in ("bic", "aic", "icl")}
     if arguments.json:
         say_json({**totals, **rows})
@@ -130,16 +140,23 @@ def _impute(arguments: argparse.Namespace) -> None:
     if arguments.seed is not None and not arguments.draws:
         raise ValueError("--seed needs --draws")
     model = load(arguments.model)
-    table, known = _read_known(model, arguments)
+    table, known = _read_known(model, arguments, keep=arguments.keep)
     filled = model.impute(table.values, known_columns=known, draws=arguments.draws, random_state=arguments.seed)
-    write_table(target, named_columns(model if known else model._named(table.names), filled))
+    columns = named_columns(model if known else model._named(table.names), filled)
+    # A column of the file is filled in where it stands.
+    places = dict(zip(known or columns, table.kept_values, strict=False))
+    for name, column in columns.items():
+        table.kept[places.get(name) or free_name(name, table.kept)] = column
+    write_table(target, table.kept)
 
 
-def _read_known(model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace) -> tuple[Table, tuple[str, ...] | None]:
+def _read_known(
+    model: MixtureOfFactorAnalyzers, arguments: argparse.Namespace, **options: Any
+) -> tuple[Table, tuple[str, ...] | None]:
     """Read a table, and return it with the names of its columns if they are only some of the model's."""
     if arguments.columns is None or model.feature_names is None:
-        return read_for(model, arguments), None
-    table = read(arguments, arguments.file, may_be_missing=True)
+        return read_for(model, arguments, **options), None
+    table = read(arguments, arguments.file, may_be_missing=True, **options)
     n_chosen, d = table.values.shape[1], model.n_features
     if n_chosen > d or (n_chosen < d and table.names is None):
         raise ValueError(f"{arguments.file} has {n_chosen} columns, but the model was made for {d}")
@@ -156,6 +173,7 @@ def _add_impute(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed, help="seed, to draw the same values again (default: different ones each time)"
     )
+    add_keep(parser)
     add_output(parser)
 
 
@@ -205,9 +223,10 @@ def _tell(arguments: argparse.Namespace, target: Any, classes: ClassMixtures, na
     columns: dict[str, NDArray[Any]] = {"label": found}
     if arguments.proba:
         columns |= {f"p_{name}": column for name, column in zip(names.tolist(), proba.T, strict=True)}
+    columns = _joined(test.kept, columns)
     to_screen = target is sys.stdout
     if not (to_screen and (arguments.json or arguments.score)):
-        write_table(target, columns, header=arguments.proba)
+        write_table(target, columns, header=arguments.proba or bool(test.kept))
     if arguments.json:
         values: dict[str, Any] = {
             "classes": names,

@@ -1,10 +1,11 @@
-"""Read tables of text and .npy and .npz files; write tables of text and .npy files."""
+"""Read tables of text and .npy, .npz and .parquet files; write tables of text, .npy and .parquet files."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from amofa._data.checks import check_incomplete_table, check_table
 from amofa.cli._columns import Columns, Selection
-from amofa.cli._text import DELIMITERS, STANDARD_STREAM, read_text, suffix
+from amofa.cli._parquet import PARQUET, read_parquet, write_parquet
+from amofa.cli._text import COMPRESSED, DELIMITERS, STANDARD_STREAM, TextFormat, read_text, suffix
 
 # Rows that are written at a time: they are Python objects then.
 _ROWS_AT_ONCE = 1 << 14
@@ -28,6 +30,8 @@ class Table:
     weights: NDArray[Any] | None
     labels: NDArray[Any] | None  # text or numbers, (n,)
     names: tuple[str, ...] | None
+    kept: dict[str, NDArray[Any]] = field(default_factory=dict)  # columns to be written again, (n,), by name
+    kept_values: list[str] = field(default_factory=list)  # names there of the columns of `values`, if they are kept
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -39,7 +43,12 @@ def read_table(
     columns: Sequence[str] | None = None,
     weights: str | None = None,
     labels: str | None = None,
+    exclude: Sequence[str] | None = None,
+    index: str | None = None,
+    keep: bool = False,
     delimiter: str | None = None,
+    decimal: str = ".",
+    header: bool | None = None,
     key: str | None = None,
     names: Sequence[str] | None = None,
     n_features: int | None = None,
@@ -55,27 +64,43 @@ def read_table(
     ----------
     source : str
         A path, or "-" for standard input, which is read as text. The extension decides: .npy and .npz are numpy's
-        (never unpickled; .npy is mapped into memory), all others are UTF-8 text. Leading lines that start with "#" are
-        skipped. The next line is a header if any of its fields is neither a number nor a missing value.
-    columns, weights, labels, names, n_features, may_lack_labels
-        See `Selection`; `n_features` is required, without weights and labels. Other columns may hold any text.
+        (never unpickled; .npy is mapped into memory), .parquet is read by pandas or polars, and all others are UTF-8
+        text, with .gz compressed by gzip. Leading lines that start with "#" are skipped.
+    columns, weights, labels, exclude, index, keep, names, n_features, may_lack_labels
+        See `Selection`; `n_features` is required, without weights and labels. Other columns may hold any text. In text
+        with names, a first column without name is left out unless it is selected, if its cells may be row numbers.
     delimiter : str, optional
         Field separator, one character; " " is any white space. By default a tab in .tsv and .tab files, otherwise a
         guess from the first line.
+    decimal : {".", ","}
+        Decimal mark of numbers in text.
+    header : bool, optional
+        Whether the first line of a text has the names of columns. By default a guess from the first two lines, with a
+        warning unless it is sure.
     key : str, optional
         Array of an .npz file. Not needed if only one has two dimensions.
     may_be_missing : bool
         Whether cells may be missing; they are NaN.
     """
     name = "standard input" if source == STANDARD_STREAM else source
-    is_text = suffix(source) not in (".npy", ".npz")
+    is_text = suffix(source) not in (".npy", ".npz", PARQUET)
     if key is not None and suffix(source) != ".npz":
         raise ValueError(f"{name} is not an .npz file, so there is no array {key!r} to choose")
     if delimiter is not None:
         _check_delimiter(delimiter, name, is_text)
-    selection = Selection(name, columns, weights, labels, names, may_lack_labels, n_features)
+    if decimal not in (".", ","):
+        raise ValueError(f"decimal must be . or , got {decimal!r}")
+    if decimal == delimiter:
+        raise ValueError("a comma cannot be both the delimiter and the decimal mark; pass --delimiter semicolon or tab")
+    if not is_text and (header is not None or decimal != "."):
+        raise ValueError(f"{name} is not a text file, so there is nothing to say about its header or decimal mark")
+    selection = Selection(
+        name, columns, weights, labels, names, may_lack_labels, n_features, exclude or (), index, keep
+    )
     if is_text:
-        found = read_text(source, selection, delimiter, may_be_missing=may_be_missing)
+        found = read_text(source, selection, TextFormat(delimiter, decimal, header), may_be_missing=may_be_missing)
+    elif suffix(source) == PARQUET:
+        found = read_parquet(source, selection)
     else:
         found = _read_numpy(source, selection, key)
     values, row_weights, found_names = found.numbers, None, found.names
@@ -89,7 +114,7 @@ def read_table(
     except TypeError as error:
         # Of the dtype, which is an error of the file, not of the caller.
         raise ValueError(str(error)) from None
-    return Table(table, row_weights, found.labels, found_names)
+    return Table(table, row_weights, found.labels, found_names, found.kept, found.kept_values)
 
 
 def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
@@ -110,15 +135,18 @@ def _read_numpy(source: str, selection: Selection, key: str | None) -> Columns:
         raise ValueError(f"{source} holds an array of {array.ndim} dimensions; it must have rows and columns")
     width = array.shape[1]
     positions = selection.positions(None, width)
+    names = selection.kept(positions, None, width)
+    kept = {name: array[:, j] for j, name in names.items()}
+    kept_values = [names[j] for j in positions.values if j in names]
     # The whole of a file that is mapped into memory is not copied.
     numbers = array if positions.numbers == [*range(width)] else array[:, positions.numbers]
     if positions.labels is None:
-        return Columns(numbers, None, None)
+        return Columns(numbers, None, None, kept, kept_values)
     labels = array[:, positions.labels]
     # All columns of an array have one type, but labels are not 0.0, 1.0, ...
     if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == np.rint(labels)).all():
         labels = labels.astype(np.int64)
-    return Columns(numbers, labels, None)
+    return Columns(numbers, labels, None, kept, kept_values)
 
 
 def _load(source: str, key: str | None) -> NDArray[Any]:
@@ -157,8 +185,9 @@ def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, he
     """Write columns (n,) to a file or an open text stream, under their names if `header` and in text.
 
     The extension of a path decides: .npy is numpy's, without names, (n, number of columns) or (n,) for a single column;
-    .tsv and .tab are text with tabs; all others, and streams, are text with commas. Raises OSError if the file cannot
-    be written, and ValueError if the extension is .npz.
+    .parquet is written by pandas or polars; .tsv and .tab are text with tabs; all others, and streams, are text with
+    commas, compressed if the path ends in .gz. Raises OSError if the file cannot be written, and ValueError if the
+    extension is .npz, or .npy and columns are of text and of numbers.
 
     Examples
     --------
@@ -172,13 +201,23 @@ def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, he
         _write_text(target, columns, ",", header)
     elif suffix(target) == ".npy":
         arrays = list(columns.values())
+        if len({array.dtype.kind in "biuf" for array in arrays}) > 1:
+            raise ValueError(f"{target}: write columns of text and of numbers to a text file (.csv, .tsv)")
         with open(target, "wb") as file:
             np.save(file, arrays[0] if len(arrays) == 1 else np.column_stack(arrays), allow_pickle=False)
     elif suffix(target) == ".npz":
         raise ValueError(f"{target}: write tables as text (.csv, .tsv) or .npy")
+    elif suffix(target) == PARQUET:
+        write_parquet(target, columns)
     else:
-        with open(target, "w", encoding="utf-8", newline="") as stream:
+        with _open_to_write(target) as stream:
             _write_text(stream, columns, DELIMITERS.get(suffix(target), ","), header)
+
+
+def _open_to_write(target: str) -> TextIO:
+    if target.lower().endswith(COMPRESSED):
+        return gzip.open(target, "wt", encoding="utf-8", newline="")
+    return open(target, "w", encoding="utf-8", newline="")
 
 
 def _write_text(stream: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str, header: bool) -> None:

@@ -8,35 +8,46 @@ columns shifted), and do not tell the line and the column of a cell that is not 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
-import math
 import re
 import sys
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import TextIO, cast
+from typing import BinaryIO, NamedTuple, TextIO, cast
 
 import numpy as np
 
 from amofa.cli._columns import Columns, Selection
+from amofa.cli._header import Cells, guess_header
+from amofa.warnings import warn_caller
 
 STANDARD_STREAM = "-"
+COMPRESSED = ".gz"
 DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 # In other files the most frequent of these in the first line is the delimiter; without any of them it is white space.
 _GUESSED_DELIMITERS = ",;\t"
-# Texts that mark a missing value, and in the first line are not a column name. "Na", for example, may be a name.
-_MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
+_EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9]+,[0-9]+")
+
+
+class TextFormat(NamedTuple):
+    """How a table is written in text; None for a guess from its first lines."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    header: bool | None = None
 
 
 def suffix(path: str) -> str:
-    """Return the extension of a path in lower case."""
-    return Path(path).suffix.lower()
+    """Return the extension of a path in lower case, without that of compression."""
+    return Path(path.lower().removesuffix(COMPRESSED)).suffix
 
 
-def read_text(source: str, selection: Selection, delimiter: str | None, *, may_be_missing: bool) -> Columns:
+def read_text(source: str, selection: Selection, form: TextFormat, *, may_be_missing: bool) -> Columns:
     """Read the selected columns of a text file; missing cells are NaN.
 
     Raises OSError if the file cannot be read, and ValueError if it is not a table with such columns, or a cell is
@@ -44,9 +55,12 @@ def read_text(source: str, selection: Selection, delimiter: str | None, *, may_b
     """
     try:
         with _open_text(source, selection.table) as stream:
-            return _read(stream, selection, delimiter or DELIMITERS.get(suffix(source)), may_be_missing)
+            form = form._replace(delimiter=form.delimiter or DELIMITERS.get(suffix(source)))
+            return _read(stream, selection, form, may_be_missing)
     except UnicodeDecodeError as error:
         raise ValueError(f"{selection.table} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{selection.table} is not a whole file of gzip ({error})") from error
     except csv.Error as error:
         raise ValueError(f"{selection.table} is not a table in text form ({error})") from error
 
@@ -57,6 +71,8 @@ def _open_text(source: str, name: str) -> Iterator[TextIO]:
     if source == STANDARD_STREAM and sys.stdin is None:
         raise ValueError("standard input is closed")
     with nullcontext(sys.stdin.buffer) if source == STANDARD_STREAM else open(source, "rb") as file:
+        if source.lower().endswith(COMPRESSED):
+            file = cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=file)))
         # A device or a sparse file of zeros is valid UTF-8 without an end of line: reading it could fill the memory.
         if b"\0" in cast(io.BufferedReader, file).peek():
             raise ValueError(f"{name} is not UTF-8 text (it has NUL characters); save it as UTF-8")
@@ -67,59 +83,108 @@ def _open_text(source: str, name: str) -> Iterator[TextIO]:
             text.detach()
 
 
-def _read(stream: TextIO, selection: Selection, delimiter: str | None, may_be_missing: bool) -> Columns:
-    table = selection.table
-    names, width, records = _read_header(stream, table, delimiter)
-    positions = selection.positions(names, width)
-    numbers, labels = array("d"), []
+def _read(stream: TextIO, selection: Selection, form: TextFormat, may_be_missing: bool) -> Columns:
+    table, read_cells = selection.table, Cells(form.decimal)
+    names, width, records = _read_header(stream, selection, form)
+    first_line, first = next(records)
+    records = chain([(first_line, first)], records)
+    first_is_index = names is not None and names[0] == "" and _may_be_index(first[0], read_cells)
+    positions = selection.positions(names, width, first_is_index=first_is_index)
+    kept = selection.kept(positions, names, width)
+    numbers, labels, others = array("d"), [], []
     for line, fields in records:
         if len(fields) != width:
             raise ValueError(f"{table}, line {line}: the number of values is {len(fields)}, expected {width}")
         cells = [fields[j] for j in positions.numbers]
-        row = _plain_numbers(cells)
+        row = read_cells.numbers(cells)
         if row is None:
             for j, cell in zip(positions.numbers, cells, strict=True):
-                if complaint := _complaint(cell.strip(), may_be_missing):
+                if complaint := read_cells.complaint(cell.strip(), may_be_missing):
                     column = f"column {j} (from 0)" if names is None else f"column {names[j]!r}"
                     raise ValueError(f"{table}, line {line}, {column}: {complaint}")
-            row = [math.nan if _is_missing(cell.strip()) else float(cell) for cell in cells]
+            row = [read_cells.number(cell.strip()) for cell in cells]
         numbers.extend(row)
+        if positions.leaves_first_out and not _may_be_index(fields[0], read_cells):
+            raise ValueError(
+                f"{table}, line {line}: the first column has no name, but {fields[0].strip()[:40]!r} is not a row "
+                "number; leave the column out by --exclude 0, or select columns by --columns"
+            )
         if positions.labels is not None:
             labels.append(fields[positions.labels].strip())
+        if kept:
+            others.append([fields[j].strip() for j in kept])
+    if positions.leaves_first_out:
+        warn_caller(
+            f"the first column of {table} has no name and is taken for an index, not for data; --index 0 says so, "
+            "--columns selects it"
+        )
     return Columns(
         np.frombuffer(numbers).reshape(-1, len(positions.numbers)),
         None if positions.labels is None else np.array(labels),
         names and tuple(names[j] for j in positions.numbers),
+        {
+            name: np.array(cells, dtype=object)
+            for name, cells in zip(kept.values(), zip(*others, strict=True), strict=True)
+        },
+        [kept[j] for j in positions.values if j in kept],
     )
+
+
+def _may_be_index(cell: str, read_cells: Cells) -> bool:
+    """Return whether a cell may be the number or the name of a row: whether it is no number with a fraction."""
+    cell = cell.strip()
+    return not read_cells.is_number(cell) or read_cells.number(cell).is_integer()
 
 
 def _read_header(
-    stream: TextIO, table: str, delimiter: str | None
+    stream: TextIO, selection: Selection, form: TextFormat
 ) -> tuple[tuple[str, ...] | None, int, Iterator[tuple[int, list[str]]]]:
-    """Return the names of the columns, if there are any, their number, and the lines of the rows."""
-    n_skipped, first = next(
+    """Return the names of the columns, if there are any, their number, and the lines of the rows, at least one."""
+    table = selection.table
+    n_skipped, text = next(
         ((i, line) for i, line in enumerate(stream) if line.strip() and not line.startswith("#")), (0, "")
     )
-    records = _records(chain([first], stream), delimiter or _guessed_delimiter(table, first), n_skipped)
-    header_line, header = next(records, (0, []))
-    if not header:
+    records = _records(
+        chain([text], stream), form.delimiter or _guessed_delimiter(table, text, form.decimal), n_skipped
+    )
+    first = next(records, None)
+    if first is None:
         raise ValueError(f"{table} holds no rows")
-    cells = [cell.strip() for cell in header]
-    if all(_is_missing(cell) or _is_number(cell) for cell in cells):
-        return None, len(cells), chain([(header_line, header)], records)
-    row = next(records, None)
-    if row is None:
-        raise ValueError(f"{table} holds no rows: line {header_line} is not all numbers and was read as the header")
-    return tuple(cells), len(cells), chain([row], records)
+    second = next(records, None)
+    rows = records if second is None else chain([second], records)
+    names = [cell.strip() for cell in first[1]]
+    if not _has_header(
+        names, None if second is None else [cell.strip() for cell in second[1]], first[0], selection, form
+    ):
+        return None, len(names), chain([first], rows)
+    if second is None:
+        raise ValueError(f"{table} holds no rows: line {first[0]} is not all numbers and was read as the header")
+    return tuple(names), len(names), rows
 
 
-def _guessed_delimiter(name: str, line: str) -> str:
+def _has_header(
+    first: Sequence[str], second: Sequence[str] | None, line: int, selection: Selection, form: TextFormat
+) -> bool:
+    """Return whether the first line has names; warn if that is a guess that the lines leave open."""
+    if form.header is not None:
+        return form.header
+    guess = guess_header(first, second or [], selection.known_names, Cells(form.decimal))
+    if not guess.is_sure and second is not None:
+        read_as, option = ("names of columns", "--no-header") if guess.has_names else ("a row", "--header")
+        warn_caller(f"line {line} of {selection.table} was read as {read_as}; if it is not, pass {option}")
+    return guess.has_names
+
+
+def _guessed_delimiter(name: str, line: str, decimal: str) -> str:
     unquoted = re.sub(r'"[^"]*"', "", line)
-    guess = max(_GUESSED_DELIMITERS, key=unquoted.count)
+    if decimal == "." and ";" in line and all(map(_EUROPEAN_NUMBER.fullmatch, line.strip().split(";"))):
+        # So that an error of the first number says what to do.
+        return ";"
+    guess = max(_GUESSED_DELIMITERS.replace(decimal, ""), key=unquoted.count)
     if guess in unquoted:
         return guess
     # The name of the only column of a .csv file may be several words.
-    return "," if suffix(name) == ".csv" else " "
+    return ";" if suffix(name) == ".csv" and decimal == "," else "," if suffix(name) == ".csv" else " "
 
 
 def _records(lines: Iterable[str], delimiter: str, n_skipped: int) -> Iterator[tuple[int, list[str]]]:
@@ -128,35 +193,3 @@ def _records(lines: Iterable[str], delimiter: str, n_skipped: int) -> Iterator[t
         lines = (" ".join(line.split()) for line in lines)
     reader = csv.reader(lines, delimiter=delimiter)
     return ((n_skipped + reader.line_num, fields) for fields in reader if fields)
-
-
-def _plain_numbers(cells: Sequence[str]) -> list[float] | None:
-    """Return the numbers in the cells of a row, or None where the cells must be looked at one by one."""
-    try:
-        numbers = list(map(float, cells))
-    except ValueError:
-        return None
-    text = "".join(cells)
-    return numbers if math.isfinite(sum(numbers)) and text.isascii() and "_" not in text else None
-
-
-def _is_missing(cell: str) -> bool:
-    return cell in _MISSING or cell.lower() == "nan"
-
-
-def _is_number(cell: str) -> bool:
-    """Return whether a cell is a number; Python's 1_000 and digits of other scripts are not."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return cell.isascii() and "_" not in cell
-
-
-def _complaint(cell: str, may_be_missing: bool) -> str:
-    """Return what is wrong with a cell, or an empty text."""
-    if _is_missing(cell):
-        return "" if may_be_missing else "the value is missing"
-    if not _is_number(cell):
-        return f"{cell[:40]!r} is not a number"
-    return "" if math.isfinite(float(cell)) else f"{cell[:40]!r} is not a finite number"

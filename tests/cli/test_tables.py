@@ -1,5 +1,6 @@
 """Tables in files: what is read, what is refused and in which words, and round trips."""
 
+import gzip
 import io
 import os
 import pickle
@@ -8,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from amofa import AmofaWarning
 from amofa.cli._tables import read_table, write_table
 
 ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
@@ -114,7 +116,8 @@ def test_text_without_header(file, name, content):
         ("x.csv", "\ufeffa, b ,c\n\n1,2.5,-3\n4,5e-3,6\n", ("a", "b", "c")),
         ("x.csv", '# note\n"a, first";b;"c;d"\n1;2.5;-3\n4;5e-3;6\n', ("a, first", "b", "c;d")),
         ("x.csv", "2001,2002,year\n1,2.5,-3\n4,5e-3,6\n", ("2001", "2002", "year")),
-        ("x.csv", ",b,Na\n1,2.5,-3\n4,5e-3,6\n", ("", "b", "Na")),
+        ("x.csv", "a,,Na\n1,2.5,-3\n4,5e-3,6\n", ("a", "", "Na")),
+        ("x.csv", "Na,b,\n1,2.5,-3\n4,5e-3,6\n", ("Na", "b", "")),
         ("x.csv", '"two\nlines",b,c\n1,2.5,-3\n4,5e-3,6\n', ("two\nlines", "b", "c")),
         ("x.tsv", "a b\tc, d\te\n1\t2.5\t-3\n4\t5e-3\t6\n", ("a b", "c, d", "e")),
         ("x.txt", '"a b"  c d\n1 2.5 -3\n4 5e-3 6\n', ("a b", "c", "d")),
@@ -166,6 +169,127 @@ def test_numbers_keep_all_their_digits(file, rng):
     values = rng.normal(size=(50, 3)) * 10.0 ** rng.integers(-300, 300, (50, 3))
     text = "\n".join(",".join(map(repr, row)) for row in values.tolist())
     assert read_table(file("x.csv", text)).values.tobytes() == values.tobytes()
+
+
+# ---- the first line, and how numbers are written ---------------------------------------------------------------------
+
+NUMBERS = ["2,7,1,8,2,8,1,8", "3,1,4,1,5,9,2,6"]
+
+
+@pytest.mark.parametrize(
+    ("first", "read_as"),
+    [
+        ("400,402.5,405,407.5,410,412.5,415,417.5", "names of columns"),
+        ("900,800,700,600,500,400,300,200", "names of columns"),
+        ("0,1,2,3,4,5,6,7", "names of columns"),
+        ("1,2,4,8,16,32,64,100", "names of columns"),
+        ("400,402,405,407,410,412,300,417", None),
+    ],
+)
+def test_a_first_line_of_numbers_in_order_has_names(file, first, read_as):
+    path = file("x.csv", "\n".join([first, *NUMBERS]))
+    if read_as is None:
+        assert read_table(path).names is None
+        return
+    with pytest.warns(AmofaWarning, match=rf"line 1 of .*x.csv was read as {read_as}; if it is not, pass --no-header"):
+        table = read_table(path)
+    assert table.names == tuple(first.split(","))
+    assert len(table.values) == 2
+    assert read_table(path, header=False).names is None
+    assert read_table(path, header=True).names == table.names
+
+
+def test_rows_that_are_all_in_order_have_no_names(file):
+    assert read_table(file("y.csv", "1,2,3,4,5\n6,7,8,9,10\n")).names is None
+    assert read_table(file("z.csv", "1,2,3\n4,7,5\n")).names is None
+
+
+def test_a_first_line_with_text_where_all_lines_have_it(file):
+    path = file("x.csv", "5.1,3.5,setosa\n4.9,3.0,setosa\n")
+    with pytest.warns(AmofaWarning, match="line 1 of .* was read as a row; if it is not, pass --header"):
+        table = read_table(path, columns=["0-1"], labels="2")
+    assert table.values.tolist() == [[5.1, 3.5], [4.9, 3.0]]
+    assert table.labels.tolist() == ["setosa", "setosa"]
+    assert read_table(path, columns=["0"], header=True).values.tolist() == [[4.9]]
+    # Sure, since a column of that name is asked for.
+    assert read_table(file("y.csv", "id,400,300\ns1,1,2\n"), exclude=["id"]).names == ("400", "300")
+
+
+def test_names_of_a_model_are_known_names(file):
+    path = file("x.csv", "400,300\n1,2\n")
+    assert read_table(path, names=("400", "300"), n_features=2).values.tolist() == [[1.0, 2.0]]
+    assert read_table(path, names=("a", "b"), n_features=2).values.tolist() == [[400.0, 300.0], [1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("x.csv", "1;2,5;-3\n4;5e-3;6\n"), ("x.tsv", "a\tb\tc\n1\t2,5\t-3\n4\t0,005\t6\n")]
+)
+def test_decimal_commas(file, name, content):
+    np.testing.assert_array_equal(read_table(file(name, content), decimal=",").values, ROWS)
+
+
+def test_decimal_commas_may_have_no_thousands(file):
+    path = file("x.csv", "a\n1.234,5\n")
+    assert refusal(path, decimal=",") == "FILE, line 2, column 'a': '1.234,5' is not a number"
+    assert "'1,5' is not a number; for decimal commas pass --decimal ," in refusal(file("y.csv", "a;b\n1,5;2\n"))
+    assert "is not a number; for decimal commas" in refusal(file("z.csv", "1,5;2,5\n2,5;1,5\n3,5;1,5\n"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decimal": ";"}, "decimal must be . or , got ';'"),
+        ({"decimal": ",", "delimiter": ","}, "a comma cannot be both the delimiter and the decimal mark"),
+    ],
+)
+def test_refused_decimal_marks(file, options, message):
+    assert refusal(file("x.csv", "1;2\n"), **options).startswith(message)
+
+
+def test_only_text_has_a_header(tmp_path):
+    np.save(tmp_path / "x.npy", ROWS)
+    for options in ({"header": True}, {"decimal": ","}):
+        assert refusal(str(tmp_path / "x.npy"), **options).startswith("FILE is not a text file, so there is nothing")
+
+
+# ---- compressed text, and parquet ------------------------------------------------------------------------------------
+
+
+def test_compressed_text(file, tmp_path):
+    path = file("x.tsv.gz", gzip.compress(b"a\tb, c\n1\t2\n"))
+    table = read_table(path)
+    assert (table.names, table.values.tolist()) == (("a", "b, c"), [[1.0, 2.0]])
+    write_table(str(tmp_path / "y.tsv.gz"), {"a": np.array([1.5]), "b": np.array(["x"])})
+    assert gzip.decompress((tmp_path / "y.tsv.gz").read_bytes()) == b"a\tb\n1.5\tx\n"
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 99)[:30]])
+def test_what_is_not_compressed_as_a_whole(file, content):
+    assert refusal(file("x.csv.gz", content)).startswith("FILE is not a whole file of gzip (")
+
+
+def test_parquet(tmp_path):
+    pytest.importorskip("polars")
+    path = str(tmp_path / "x.parquet")
+    write_table(path, {"a": np.array([1.5, 2]), "kind": np.array(["x", "y"]), "n": np.array([3, 4])})
+    table = read_table(path, columns=["n", "a"], labels="kind", keep=True)
+    assert (table.names, table.values.tolist()) == (("n", "a"), [[3.0, 1.5], [4.0, 2.0]])
+    assert table.labels.tolist() == ["x", "y"]
+    assert [column.tolist() for column in table.kept.values()] == [[1.5, 2.0], ["x", "y"], [3, 4]]
+    assert table.kept_values == ["n", "a"]
+    assert refusal(path) == "FILE: column 'kind' does not hold numbers; leave it out by --exclude"
+    (tmp_path / "y.parquet").write_bytes(b"PAR1")
+    assert refusal(str(tmp_path / "y.parquet")).startswith("FILE cannot be read as .parquet (")
+
+
+def test_parquet_needs_a_package(tmp_path, monkeypatch):
+    (tmp_path / "x.parquet").write_bytes(b"")
+    for name in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"pip install polars"):
+        read_table(str(tmp_path / "x.parquet"))
+    with pytest.raises(ImportError, match=r"pip install polars"):
+        write_table(str(tmp_path / "y.parquet"), {"a": np.ones(1)})
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -250,6 +374,57 @@ def test_a_name_of_two_columns(file):
     assert refusal(file("x.csv", "a,b,a\n1,2,3\n"), columns=["a"]) == message
 
 
+def test_columns_to_fit_have_different_names(file):
+    path = file("x.csv", "a,b,a\n1,2,3\n")
+    assert refusal(path).startswith("FILE has 2 columns 'a'; rename one, or leave it out by --exclude with its number")
+    assert read_table(path, exclude=["2"]).names == ("a", "b")
+    assert read_table(path, columns=["2", "b"]).names == ("a", "b")
+
+
+def test_excluded_columns(file):
+    table = read_table(file("x.csv", IRIS), exclude=["kind", "0"])
+    assert (table.names, table.values.tolist()) == (("width", "length"), [[3.5, 1.4], [3.2, 5.1]])
+    assert read_table(file("x.csv", IRIS), columns=["0-3"], exclude=["kind"]).names == ("id", "width", "length")
+    assert refusal(file("x.csv", "a\n1\n"), exclude=["a"]) == "FILE has no column besides those to exclude"
+    assert refusal(file("x.csv", IRIS), exclude=["wide"]).startswith("FILE has no column 'wide'")
+
+
+def test_an_index_is_set_apart(file):
+    table = read_table(file("x.csv", IRIS), index="kind")
+    assert table.names == ("id", "width", "length")
+    assert {name: column.tolist() for name, column in table.kept.items()} == {"kind": ["setosa", ""]}
+
+
+@pytest.mark.parametrize("index", ["0", "Mazda RX4", "1e3"])
+def test_a_first_column_without_name_is_an_index(file, index):
+    path = file("x.csv", f',b,c\n{index},2.5,-3\n"7",5e-3,6\n')
+    with pytest.warns(AmofaWarning, match="the first column of .* has no name and is taken for an index, not for data"):
+        table = read_table(path)
+    assert (table.names, table.kept) == (("b", "c"), {})
+    assert read_table(path, index="0").names == ("b", "c")
+    assert read_table(path, exclude=["0"]).names == ("b", "c")
+    assert read_table(path, columns=["b"]).names == ("b",)
+
+
+def test_an_index_has_no_fractions(file):
+    assert refusal(file("x.csv", ",b\n1,2\n1.5,3\n")).startswith(
+        "FILE, line 3: the first column has no name, but '1.5'"
+    )
+    assert read_table(file("y.csv", ",b\n1.5,2\n1,3\n")).names == ("", "b")
+
+
+def test_kept_columns_are_as_in_the_file(file, tmp_path):
+    table = read_table(file("x.csv", IRIS), columns=["length", "id"], keep=True)
+    assert list(table.kept) == ["id", "width", "kind", "length"]
+    assert table.kept["width"].tolist() == ["3.5", "3.2"]
+    assert table.kept_values == ["length", "id"]
+    assert list(read_table(file("y.csv", "1,2\n3,4\n"), keep=True).kept) == ["x0", "x1"]
+    assert list(read_table(file("z.csv", "a,b,a\n1,2,3\n"), columns=["b"], keep=True).kept) == ["a", "b", "a_"]
+    np.save(tmp_path / "x.npy", [[1, 2, 3]])
+    table = read_table(str(tmp_path / "x.npy"), columns=["2"], labels="0", keep=True)
+    assert [column.tolist() for column in table.kept.values()] == [[1], [2], [3]]
+
+
 def test_nothing_but_weights(file, tmp_path):
     np.save(tmp_path / "x.npy", ROWS[:, :1])
     for path in (file("x.csv", "1\n2\n"), str(tmp_path / "x.npy")):
@@ -272,7 +447,11 @@ def test_nothing_but_weights(file, tmp_path):
         ("x.csv", "1,2\n3,\u0661\n", "FILE, line 2, column 1 (from 0): '\u0661' is not a number"),
         ("x.csv", "1,2\n3,-inf\n", "FILE, line 2, column 1 (from 0): '-inf' is not a finite number"),
         ("x.csv", "1,2\n3,1e999\n", "FILE, line 2, column 1 (from 0): '1e999' is not a finite number"),
-        ("x.csv", "a;b\n1,5;2\n", "FILE, line 2, column 'a': '1,5' is not a number"),
+        (
+            "x.csv",
+            "a;b\n1,5;2\n",
+            "FILE, line 2, column 'a': '1,5' is not a number; for decimal commas pass --decimal ,",
+        ),
         ("x.csv", f"1\n{'y' * 99}\n", f"FILE, line 2, column 0 (from 0): '{'y' * 40}' is not a number"),
         ("x.csv", "1,2\n3,4\n5\n", "FILE, line 3: the number of values is 1, expected 2"),
         ("x.csv", "a,b\n1,2\n3,4,5\n", "FILE, line 3: the number of values is 3, expected 2"),

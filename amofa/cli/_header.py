@@ -1,0 +1,101 @@
+"""Decide whether the first line of a text table has the names of its columns, and read cells as numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+# Texts that mark a missing value, and in the first line are not a column name. "Na", for example, may be a name.
+_MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
+# A first line of numbers is taken for names if they have equal steps, as wavelengths, or only rise or only fall, and
+# there are at least these many: of 8 numbers in random order, 1 in 20,000 does. 0, 1, 2, ... are names without a name.
+_LEAST_EQUAL_STEPS, _LEAST_MONOTONE, _LEAST_COUNTED = 5, 8, 4
+_SAME_STEP = 1e-6
+_EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9.]*,[0-9]+")
+_SWAPPED_MARKS = str.maketrans(",.", ".,")
+
+
+class Cells(NamedTuple):
+    """How numbers are written: with this decimal mark, "." or ","."""
+
+    decimal: str = "."
+
+    def plain(self, cell: str) -> str:
+        """Return a number as Python writes it; what has the other mark is not a number."""
+        return cell if self.decimal == "." else cell.translate(_SWAPPED_MARKS)
+
+    def is_number(self, cell: str) -> bool:
+        """Return whether a cell is a number; Python's 1_000 and digits of other scripts are not."""
+        try:
+            float(self.plain(cell))
+        except ValueError:
+            return False
+        return cell.isascii() and "_" not in cell
+
+    def number(self, cell: str) -> float:
+        """Return the number in a cell, NaN if it is missing."""
+        return math.nan if is_missing(cell) else float(self.plain(cell))
+
+    def numbers(self, cells: Sequence[str]) -> list[float] | None:
+        """Return the numbers in the cells of a row, or None if the cells must be looked at one by one."""
+        try:
+            numbers = list(map(float, cells if self.decimal == "." else map(self.plain, cells)))
+        except ValueError:
+            return None
+        text = "".join(cells)
+        return numbers if math.isfinite(sum(numbers)) and text.isascii() and "_" not in text else None
+
+    def complaint(self, cell: str, may_be_missing: bool) -> str:
+        """Return what is wrong with a cell, or an empty text."""
+        if is_missing(cell):
+            return "" if may_be_missing else "the value is missing"
+        if not self.is_number(cell):
+            is_european = self.decimal == "." and _EUROPEAN_NUMBER.fullmatch(cell)
+            return f"{cell[:40]!r} is not a number{'; for decimal commas pass --decimal ,' if is_european else ''}"
+        return "" if math.isfinite(float(self.plain(cell))) else f"{cell[:40]!r} is not a finite number"
+
+
+class Guess(NamedTuple):
+    """Whether a first line has names, and whether that is sure."""
+
+    has_names: bool
+    is_sure: bool
+
+
+def is_missing(cell: str) -> bool:
+    return cell in _MISSING or cell.lower() == "nan"
+
+
+def guess_header(first: Sequence[str], second: Sequence[str], known: frozenset[str], cells: Cells) -> Guess:
+    """Guess from the cells of the first two lines whether the first has names; `known` are names of columns."""
+    if known and known <= set(first):
+        return Guess(True, True)
+    text = [j for j, cell in enumerate(first) if not is_missing(cell) and not cells.is_number(cell)]
+    if not text:
+        has_names = _look_like_names(first, second, cells)
+        return Guess(has_names, not has_names)
+    if any(j >= len(second) or is_missing(second[j]) or cells.is_number(second[j]) for j in text):
+        return Guess(True, True)
+    # All text of the first line is in columns of text, so that it may be a row like the others.
+    if not any(cells.is_number(cell) for cell in first):
+        return Guess(True, True)
+    return Guess(_look_like_names(first, second, cells), False)
+
+
+def _look_like_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> bool:
+    """Return whether the numbers of the first line are ordered as names are, and those of the second are not."""
+    return _are_ordered(first, cells) and not _are_ordered(second, cells)
+
+
+def _are_ordered(line: Sequence[str], cells: Cells) -> bool:
+    numbers = [cells.number(cell) for cell in line if cells.is_number(cell)]
+    n = len(numbers)
+    if n >= _LEAST_COUNTED and numbers == list(map(float, range(n))):
+        return True
+    steps = [after - before for before, after in pairwise(numbers)]
+    if n < _LEAST_EQUAL_STEPS or not (min(steps) > 0 or max(steps) < 0):
+        return False
+    return n >= _LEAST_MONOTONE or max(steps) - min(steps) <= _SAME_STEP * max(map(abs, steps))
