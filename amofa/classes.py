@@ -9,6 +9,7 @@ Cross-validation estimates this number and chooses among the three densities.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,8 +24,10 @@ from scipy.special import logsumexp
 from amofa._data.checks import check_noise_floor, check_not_negative, check_table, check_weights, check_whole_number
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
+from amofa._data.npz import read_arrays, write_arrays
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, floor_variances
+from amofa._model.files import model_from_arrays
 from amofa._model.posterior import Rows
 from amofa._search.monitor import FitInterrupted
 from amofa._search.options import FitOptions
@@ -40,6 +43,8 @@ NOISE_FLOOR = 0.06
 # Number of parts of every class that are held out in turn, and the maximum number of distinct rows of a class.
 PARTS = 3
 MOST_ROWS = 1000
+# What a file of classes says of itself.
+_FORMAT, _VERSION = "amofa.ClassMixtures", 1
 # Marks of rows, besides the numbers of parts: in no training set except the whole one, or in all of them.
 _LEFT_OUT, _ALWAYS = -1, -2
 
@@ -72,13 +77,16 @@ class ClassMixtures:
     pooling : Pooling
         How the models were made from the fits.
     fits : tuple of ClassFit
-        The fits to the rows of each class alone.
+        The fits to the rows of each class alone; empty if it is from a file.
+    names : tuple of str or None
+        What the classes are called, if that was given to `save`.
     """
 
     models: tuple[MixtureOfFactorAnalyzers, ...]
     log_priors: FloatArray
     pooling: Pooling
     fits: tuple[ClassFit, ...]
+    names: tuple[str, ...] | None = None
 
     def log_posteriors(self, X: ArrayLike) -> FloatArray:
         """Return the log probabilities of the classes for each row, in nats; they never underflow.
@@ -110,6 +118,96 @@ class ClassMixtures:
     def predict(self, X: ArrayLike) -> Labels:
         """Return the most probable class of every row, (n,) intp."""
         return np.asarray(self.log_posteriors(X).argmax(axis=1))
+
+    def save(self, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
+        """Write the models of the classes, and what the classes are called, to a file that `load_classes` reads.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            As for `amofa.io.save`.
+        names : sequence of C str, optional
+
+        Raises
+        ------
+        ValueError
+            If there is not one name for each class.
+        OSError
+            If the file cannot be written; an existing file is then intact.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from amofa.classes import fit_classes, load_classes
+        >>> classes = fit_classes(np.array([[0.0], [1.0], [8.0], [9.0]]), np.array([0, 0, 1, 1]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     classes.save(f"{folder}/classes.npz", names=["low", "high"])
+        ...     again = load_classes(f"{folder}/classes.npz")
+        >>> again.names, again.predict([[2.0], [7.0]])
+        (('low', 'high'), array([0, 1]))
+        """
+        if names is not None and len(names) != len(self.models):
+            raise ValueError(f"names has {len(names)} entries for {len(self.models)} classes; give one for each")
+        arrays: dict[str, Any] = {
+            "format": np.array(_FORMAT),
+            "version": np.array(_VERSION),
+            "log_priors": self.log_priors,
+            "pooling": np.array(self.pooling),
+            "names": np.array(names or (), dtype="U"),
+        }
+        for c, model in enumerate(self.models):
+            arrays |= {f"{c}/{name}": array for name, array in model._arrays().items()}
+        write_arrays(path, arrays)
+
+
+def load_classes(path: str | os.PathLike[str]) -> ClassMixtures:
+    """Read the models of classes from a file that `ClassMixtures.save` wrote. Nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : str or PathLike
+
+    Returns
+    -------
+    ClassMixtures
+        Without the fits to the rows of each class alone.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is not such a file, or is damaged.
+
+    Examples
+    --------
+    See `ClassMixtures.save`.
+    """
+    try:
+        arrays = read_arrays(path)
+        if str(arrays.pop("format", "")) != _FORMAT or int(arrays.pop("version")) != _VERSION:
+            raise ValueError("another format or version")
+        log_priors, pooling, names = (arrays.pop(name) for name in ("log_priors", "pooling", "names"))
+        models = [MixtureOfFactorAnalyzers._from_fit(*model_from_arrays(part)) for part in _of_classes(arrays)]
+        if log_priors.shape != (len(models),) or not np.isclose(logsumexp(log_priors), 0) or pooling.shape != (2,):
+            raise ValueError("its priors are not those of its classes")
+        if len(names) not in (0, len(models)) or len({model.n_features for model in models}) != 1:
+            raise ValueError("its classes do not belong together")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} does not hold models of classes that amofa can read ({error})") from error
+    called = tuple(map(str, names.tolist())) or None
+    return ClassMixtures(tuple(models), log_priors, Pooling(*pooling.tolist()), (), called)
+
+
+def _of_classes(arrays: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the arrays of the model of each class."""
+    parts: dict[int, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        c, _, of_model = name.partition("/")
+        parts.setdefault(int(c), {})[of_model] = array
+    for c in range(len(parts)):
+        yield parts[c]
 
 
 def fit_classes(

@@ -9,7 +9,7 @@ from reference import random_mixture
 
 import amofa
 from amofa import classes, pooling
-from amofa.classes import class_parts, distinct_rows, fit_classes
+from amofa.classes import class_parts, distinct_rows, fit_classes, load_classes
 from amofa.pooling import ClassFit, Pooling, as_analyser, calibrated_loss, pooled_covariance, with_prior
 
 FIXED = {"pooled_rows": 10, "single_weight": 1}
@@ -390,3 +390,44 @@ def test_time_is_that_of_each_fit(rng):
     with pytest.warns(amofa.AmofaWarning, match="did not converge; allow more by max_iter or max_time: classes 0, 1$"):
         classes = fit_classes(x, np.repeat([0, 1], [120, 60]), max_time=1e-9)
     assert [fit.mixture.n_components for fit in classes.fits] == [1, 1]
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_classes_in_a_file_are_the_same(rows, tmp_path):
+    X, y = rows
+    found = fit_classes(X, y, pooled_rows=5, single_weight=0.5)
+    found.save(tmp_path / "classes.npz", names=[f"class {c}" for c in range(len(found.models))])
+    again = load_classes(tmp_path / "classes.npz")
+    np.testing.assert_array_equal(again.log_posteriors(X), found.log_posteriors(X))
+    assert again.pooling == found.pooling
+    assert again.names[0] == "class 0"
+    assert again.fits == ()
+    found.save(tmp_path / "classes.npz")
+    assert load_classes(tmp_path / "classes.npz").names is None
+    with pytest.raises(ValueError, match="names has 1 entries for"):
+        found.save(tmp_path / "classes.npz", names=["a"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format", np.array("amofa.MixtureOfFactorAnalyzers")),
+        ("version", np.array(2)),
+        ("log_priors", np.zeros(2)),
+        ("pooling", None),
+        ("names", np.array(["a"])),
+        ("x/means", np.zeros((1, 1))),
+        ("7/means", np.zeros((1, 1))),
+        ("0/means", np.zeros((1, 2))),
+    ],
+)
+def test_files_that_are_not_of_classes_are_refused(tmp_path, name, value):
+    X = np.array([[0.0], [1.0], [8.0], [9.0]])
+    fit_classes(X, np.array([0, 0, 1, 1])).save(tmp_path / "classes.npz")
+    with np.load(tmp_path / "classes.npz") as file:
+        arrays = {key: file[key] for key in file} | {name: value}
+    np.savez(tmp_path / "classes.npz", **{key: array for key, array in arrays.items() if array is not None})
+    with pytest.raises(ValueError, match="does not hold models of classes that amofa can read"):
+        load_classes(tmp_path / "classes.npz")

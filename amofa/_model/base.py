@@ -393,7 +393,11 @@ class BaseMixture:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(pathlib.Path(folder, "model.npz"))
         """
-        write_arrays(path, model_arrays(self._parameters, self._report, self._feature_names))
+        write_arrays(path, self._arrays())
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the model's file."""
+        return model_arrays(self._parameters, self._report, self._feature_names)
 
     def __repr__(self) -> str:
         text = (

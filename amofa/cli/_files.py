@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -71,6 +72,15 @@ def table_target(arguments: argparse.Namespace) -> str | TextIO:
         return sys.stdout
     check_output(arguments)
     return str(arguments.output)
+
+
+def is_of_classes(path: str) -> bool:
+    """Return whether a file is one that `amofa classify` has saved; False if it cannot be read, which loading says."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "0/format.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def named_columns(model: MixtureOfFactorAnalyzers, X: FloatArray) -> dict[str, NDArray[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from amofa._model.text import aligned
 from amofa._search.progress import can_be_shown, progress_of_fits
 from amofa._typing import FloatArray
-from amofa.classes import ClassMixtures, fit_classes
+from amofa.classes import ClassMixtures, fit_classes, load_classes
 from amofa.cli._columns import free_name
-from amofa.cli._files import named_columns, read, read_for, table_target
+from amofa.cli._files import check_regular_output, is_of_classes, named_columns, read, read_for, table_target
 from amofa.cli._options import (
     Command,
     add_clusters,
@@ -51,6 +52,9 @@ _SCORES = {
 
 def _predict(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
+    if is_of_classes(arguments.model):
+        _predict_classes(arguments, target)
+        return
     model = load(arguments.model)
     table = read_for(model, arguments, keep=arguments.keep)
     X = table.values
@@ -69,6 +73,16 @@ def _predict(arguments: argparse.Namespace) -> None:
         counts = np.bincount(results["labels"], minlength=n_labels)
         output, rows = (None, results) if to_screen else (arguments.output, {})
         say_json({"n_rows": counts.sum(), "counts": counts, "output": output, **rows})
+
+
+def _predict_classes(arguments: argparse.Namespace, target: Any) -> None:
+    """Label rows by the classes that `amofa classify` has saved."""
+    if arguments.clusters is not None or arguments.scores:
+        raise ValueError(f"{arguments.model} holds classes, which have neither --clusters nor --scores")
+    classes = load_classes(arguments.model)
+    table = read_for(classes.models[0], arguments, keep=arguments.keep)
+    names = np.array(classes.names or [str(c) for c in range(len(classes.models))])
+    _tell(arguments, target, classes, names, table, score=False)
 
 
 def _joined(kept: dict[str, NDArray[Any]], results: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -184,19 +198,27 @@ def _classify(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
     if arguments.score and target is not sys.stdout:
         raise ValueError("--score prints the accuracy, not the labels; leave out --output")
+    if arguments.save is not None:
+        check_regular_output(arguments, "classes", "save")
+    elif arguments.test is None:
+        raise ValueError("there are no rows to label; add TEST, or --save to save the classes")
     train = read(arguments, arguments.train, weights=arguments.weights, labels=arguments.labels)
     assert train.labels is not None
     if n_without := int(np.count_nonzero(train.labels == "")):
         raise ValueError(f"{arguments.train} has {n_without} rows without a label; drop them")
-    test = _read_test(arguments, train)
-    if arguments.score and test.labels is None:
+    test = None if arguments.test is None else _read_test(arguments, train)
+    if arguments.score and (test is None or test.labels is None):
         raise ValueError(f"{arguments.test} has no column {arguments.labels!r}, which --score needs")
     names, numbers = np.unique(train.labels, return_inverse=True)
     if arguments.proba and suffix(arguments.output or "") == ".npy" and names.dtype.kind == "U":
         raise ValueError(f"{arguments.output}: write text labels with probabilities to a text file (.csv, .tsv)")
     with progress_of_fits(can_be_shown() and not arguments.quiet) as apply:
         classes = fit_classes(train.values, numbers, sample_weight=train.weights, priors=arguments.priors, apply=apply)
-    _tell(arguments, target, classes, names, test)
+    if arguments.save is not None:
+        models = tuple(model._named(train.names) for model in classes.models)
+        replace(classes, models=models).save(arguments.save, list(map(str, names.tolist())))
+    if test is not None:
+        _tell(arguments, target, classes, names, test, score=arguments.score)
 
 
 def _read_test(arguments: argparse.Namespace, train: Table) -> Table:
@@ -212,7 +234,15 @@ def _read_test(arguments: argparse.Namespace, train: Table) -> Table:
     )
 
 
-def _tell(arguments: argparse.Namespace, target: Any, classes: ClassMixtures, names: NDArray[Any], test: Table) -> None:
+def _tell(
+    arguments: argparse.Namespace,
+    target: Any,
+    classes: ClassMixtures,
+    names: NDArray[Any],
+    test: Table,
+    *,
+    score: bool,
+) -> None:
     """Write the labels of the rows, as a table or JSON, or print their accuracy."""
     proba = np.exp(classes.log_posteriors(test.values))
     found = names[proba.argmax(axis=1)]
@@ -225,7 +255,7 @@ def _tell(arguments: argparse.Namespace, target: Any, classes: ClassMixtures, na
         columns |= {f"p_{name}": column for name, column in zip(names.tolist(), proba.T, strict=True)}
     columns = _joined(test.kept, columns)
     to_screen = target is sys.stdout
-    if not (to_screen and (arguments.json or arguments.score)):
+    if not (to_screen and (arguments.json or score)):
         write_table(target, columns, header=arguments.proba or bool(test.kept))
     if arguments.json:
         values: dict[str, Any] = {
@@ -239,7 +269,7 @@ def _tell(arguments: argparse.Namespace, target: Any, classes: ClassMixtures, na
         if to_screen:
             values |= {"labels": found} | ({"probabilities": proba} if arguments.proba else {})
         say_json(values)
-    elif arguments.score:
+    elif score:
         assert confusion is not None
         say(_report(*confusion))
 
@@ -266,7 +296,7 @@ def _report(labels: NDArray[Any], counts: NDArray[np.intp]) -> str:
 
 def _add_classify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="TRAIN", help="table with labels; .npy, .npz or text")
-    parser.add_argument("test", metavar="TEST", help="table of rows to label, with or without true labels")
+    parser.add_argument("test", metavar="TEST", nargs="?", help="table of rows to label, with or without true labels")
     parser.add_argument("--labels", metavar="COLUMN", required=True, help="column of labels, text or numbers")
     add_table_options(parser)
     add_weights(parser)
@@ -280,6 +310,9 @@ def _add_classify(parser: argparse.ArgumentParser) -> None:
         "--score",
         action="store_true",
         help="print the accuracy instead of the labels; TEST must have labels",
+    )
+    parser.add_argument(
+        "--save", metavar="CLASSES.npz", help="file for the classes, by which amofa predict labels rows"
     )
     add_output(parser)
     add_quiet(parser)

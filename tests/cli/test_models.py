@@ -248,3 +248,39 @@ def test_columns_of_a_start_are_found_by_their_names(run, refusal, rows):
     assert by_name.history == again.history
     message = refusal("fit", "other.csv", "--columns", "y,x", "--init", "model.npz")
     assert message.startswith("other.csv has the columns of the model in another order")
+
+
+# ---- tables of all kinds ---------------------------------------------------------------------------------------------
+
+
+def test_numbers_of_rows_are_whole_in_json(run, files):
+    out = run("fit", "rows.csv", "--columns", "x,y", "--json")
+    assert strict_json(out)["n_samples"] == 300
+    assert '"n_samples": 300,' in out
+    assert '"n_samples": 300,' in run("score", "model.npz", "rows.npy", "--json")
+
+
+def test_names_that_occur_twice_are_refused_at_once(refusal):
+    write("x.csv", "a,b,a\n1,2,3\n2,3,5\n")
+    for argv in (("fit", "x.csv"), ("scan", "x.csv"), ("classify", "x.csv", "x.csv", "--labels", "b")):
+        assert refusal(*argv).startswith("x.csv has 2 columns 'a'; rename one, or leave it out by --exclude")
+
+
+def test_guesses_about_the_first_line_are_told(capsys, rows):
+    lines = [f"{x!r},{y!r},{'big' if x > 15 else 'small'}" for x, y in rows.tolist()]
+    write("x.csv", "\n".join(lines))
+    assert cli.main(["fit", "x.csv", "--columns", "0,1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert strict_json(out)["n_samples"] == len(rows)
+    assert err == "amofa: warning: line 1 of x.csv was read as a row; if it is not, pass --header\n"
+    assert cli.main(["fit", "x.csv", "--exclude", "2", "--no-header"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_european_tables(run, rows):
+    text = "\n".join(";".join(repr(x).replace(".", ",") for x in row) for row in rows.tolist())
+    write("x.csv", f"x;y\n{text}\n")
+    np.save("x.npy", rows)
+    european, plain = (strict_json(run("fit", *argv, "--json")) for argv in (["x.csv", "--decimal", ","], ["x.npy"]))
+    assert european["log_likelihood"] == plain["log_likelihood"]
+    assert european["columns"] == ["x", "y"]

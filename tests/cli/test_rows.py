@@ -41,6 +41,18 @@ def test_predict_clusters(run, rows, mixture):
     assert values["counts"] == [200, 100]
 
 
+@pytest.mark.usefixtures("files")
+def test_predict_keeps_the_other_columns(run, rows):
+    lines = run("predict", "model.npz", "rows.csv", "--columns", "x,y", "--keep").splitlines()
+    given = Path("rows.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == f"{given[0]},label"
+    assert lines[1:] == [f"{line},{int(x > 15)}" for line, x in zip(given[1:], rows[:, 0], strict=True)]
+    lines = run("predict", "model.npz", "rows.csv", "--columns", "x,y", "--index", "size", "--proba").splitlines()
+    assert lines[0] == "size,label,p0,p1"
+    assert lines[1].startswith("small,0,1.0,")
+    assert run("predict", "model.npz", "rows.npy", "--keep").splitlines()[0] == "x0,x1,label"
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.npy", "out"])
 @pytest.mark.usefixtures("files")
 def test_predict_to_a_file(run, rows, mixture, name):
@@ -218,6 +230,20 @@ def test_refusals_of_impute(refusal):
     assert refusal("impute", "model.npz", "bad.csv", "-o", "bad.csv") == "bad.csv cannot be both input and output"
 
 
+@pytest.mark.usefixtures("files")
+def test_impute_keeps_the_other_columns(run, mixture):
+    mixture._named(("x", "y")).save("named.npz")
+    write("holes.csv", "note,y,id,x\na b,,1,30.0\n,1.0,2,\n")
+    filled = mixture.impute([[30, np.nan], [np.nan, 1]]).tolist()
+    lines = run("impute", "named.npz", "holes.csv", "--keep").splitlines()
+    assert lines == ["note,y,id,x", f"a b,{filled[0][1]!r},1,30.0", f",1.0,2,{filled[1][0]!r}"]
+    lines = run("impute", "named.npz", "holes.csv", "--index", "id").splitlines()
+    assert lines == ["id,x,y", f"1,30.0,{filled[0][1]!r}", f"2,{filled[1][0]!r},1.0"]
+    write("some.csv", "x,note\n30.0,n\n")
+    lines = run("impute", "named.npz", "some.csv", "--columns", "x", "--keep").splitlines()
+    assert lines == ["x,note,y", f"30.0,n,{filled[0][1]!r}"]
+
+
 # ---- classify --------------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +279,21 @@ def test_classify_says_how_good_it_is(run, iris):
     assert run("classify", "train.csv", "wrong.csv", "--labels", "kind", "--score").startswith("48 of 49 rows right")
     values = strict_json(run("classify", "train.csv", "new.csv", "--labels", "kind", "--json", "-o", "out.csv"))
     assert set(values) == {"classes", "n_components", "n_rows", "output"}
+
+
+def test_saved_classes_label_other_rows(run, refusal, iris):
+    expected = run("classify", "train.csv", "new.csv", "--labels", "kind", "--proba", "--save", "classes.npz")
+    assert run("predict", "classes.npz", "new.csv", "--proba") == expected
+    labels = [line.split(",")[0] for line in expected.splitlines()[1:]]
+    lines = run("predict", "classes.npz", "new.csv", "--keep").splitlines()
+    assert [line.split(",")[-1] for line in lines[1:]] == labels
+    assert strict_json(run("predict", "classes.npz", "new.csv", "--json"))["labels"] == labels
+    assert run("classify", "train.csv", "--labels", "kind", "--save", "again.npz") == ""
+    assert run("predict", "again.npz", "new.csv", "--proba") == expected
+    assert refusal("predict", "classes.npz", "new.csv", "--scores").startswith("classes.npz holds classes, which have")
+    assert refusal("classify", "train.csv", "--labels", "kind").startswith("there are no rows to label; add TEST")
+    assert refusal("describe", "classes.npz").startswith("classes.npz does not hold a model that amofa can read")
+    assert refusal("predict", "absent.npz", "new.csv") == "absent.npz: No such file or directory"
 
 
 def test_classify_by_names_and_with_missing_cells(run, iris):
