@@ -146,6 +146,8 @@ class FitReport:
     cost : float
         The criterion that was minimised, for the chosen model, in nats. NaN if all rows were the same, or if the report
         is from before amofa kept it.
+    constant : (d,) bool or None
+        Which columns were constant; None for none, or if the report is from before amofa kept it.
     """
 
     log_likelihood: float
@@ -156,5 +158,6 @@ class FitReport:
     at_floor: BoolArray
     history: tuple[Step, ...]
     n_parameters: int
-    # Reports in older files and pickles have none.
+    # Reports in older files and pickles have neither.
     cost: float = math.nan
+    constant: BoolArray | None = None

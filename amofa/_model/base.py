@@ -214,7 +214,7 @@ class BaseMixture:
         Returns
         -------
         X : (n, d) float64
-            Rows in random order.
+            Rows in random order. Columns that were constant in the rows of the fit have their constants.
         labels : (n,) intp
             The component of each row.
 
@@ -247,6 +247,9 @@ class BaseMixture:
                 X[rows] = component.mean + deviations * stretches(rng, component.degrees_of_freedom, len(rows))
             else:
                 X[rows] = component.mean + np.sqrt(component.uniquenesses) * X[rows] + factors @ component.loadings
+        if self._report is not None and self._report.constant is not None:
+            # The noise that the model has there is for new rows in which the column may vary.
+            X[:, self._report.constant] = self.means[0, self._report.constant]
         return X, labels
 
     def covariance(self, k: int) -> FloatArray:

@@ -44,10 +44,11 @@ _REPORT: _Layout = {
     "at_floor": ("bool", "K d"),
     "n_parameters": ("int64", ""),
     "cost": ("float64", ""),
+    "constant": ("bool", "d"),
 }
 # The first version with an array. Without a count of parameters, it follows from the numbers of factors; names of
-# features and the cost may be unknown; without degrees of freedom, components are normal.
-_LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5}
+# features, the cost and constant columns may be unknown; without degrees of freedom, components are normal.
+_LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5, "constant": 5}
 _HISTORY: _Layout = {
     "step_action": ("str", "S"),
     "step_component": ("int64", "S"),
@@ -87,6 +88,8 @@ def model_arrays(
     }
     if report is not None:
         values |= {name: getattr(report, name) for name in _REPORT}
+        if report.constant is None:
+            values["constant"] = np.zeros(parameters.n_features)
         values |= {f"step_{name}": [getattr(step, name) for step in report.history] for name in _step_fields()}
         values["step_n_components"] = [step.n_components for step in report.history]
         values["step_n_factors"] = [p for step in report.history for p in step.n_factors]
@@ -133,9 +136,9 @@ def _report(arrays: _Arrays, parameters: Parameters) -> FitReport:
         Step(n_factors=of_one, **dict(zip(fields, row, strict=True)))
         for of_one, row in zip(n_factors, rows, strict=True)
     )
-    scalars = {name: arrays[name].item() for name in _REPORT if name != "at_floor" and name in arrays}
+    scalars = {name: arrays[name].item() for name, (_, shape) in _REPORT.items() if not shape and name in arrays}
     scalars.setdefault("n_parameters", n_parameters(parameters.n_features, parameters.n_factors))
-    return FitReport(at_floor=arrays["at_floor"], history=history, **scalars)
+    return FitReport(at_floor=arrays["at_floor"], constant=arrays.get("constant"), history=history, **scalars)
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------

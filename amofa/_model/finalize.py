@@ -9,7 +9,7 @@ import numpy as np
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
 from amofa._parameters import Parameters
-from amofa._typing import FloatArray
+from amofa._typing import BoolArray, FloatArray
 from amofa.criterion import Penalty, message_length
 from amofa.history import FitReport, Step
 
@@ -46,12 +46,14 @@ def make_report(
     converged: bool,
     history: Sequence[Step],
     penalty: Penalty | None = None,
+    constant: BoolArray | None = None,
 ) -> FitReport:
     """Make the report of a fit; samples, parameters and floor (d,) are in the caller's columns and units.
 
     `criterion` is the name of what was minimised, and `cost` its value, by default minus the log-likelihood.
     `n_parameters` counts the free parameters that were estimated.
-    `penalty` is what the message length adds to minus the log-likelihood; by default that of the paper.
+    `penalty` is what the message length adds to minus the log-likelihood; by default that of the paper. `constant` says
+    which columns are, (d,).
     """
     log_likelihood = samples.log_likelihood(parameters)
     if penalty is None:
@@ -66,6 +68,7 @@ def make_report(
         history=tuple(history),
         n_parameters=n_parameters,
         cost=-log_likelihood if cost is None else cost,
+        constant=constant,
     )
 
 

@@ -197,6 +197,7 @@ class Task:
             cost=found.cost,
             converged=found.converged,
             history=history,
+            constant=self.rows.coordinates.constant,
         )
         return MixtureOfFactorAnalyzers._from_fit(parameters, report, self.names)
 

@@ -89,5 +89,6 @@ class BaselineTask:
             converged=found.converged,
             history=history,
             penalty=penalty,
+            constant=self.rows.coordinates.constant,
         )
         return MixtureOfFactorAnalyzers._from_fit(parameters, report)

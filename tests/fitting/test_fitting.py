@@ -1,5 +1,7 @@
 """fit(): forms of the same data, noise floor, convergence, and what its answer says."""
 
+import pickle
+
 import datasets
 import numpy as np
 import pytest
@@ -31,6 +33,19 @@ def test_larger_than_what_is_kept_in_memory(rng, search, monkeypatch):
     assert model.n_components == 2
     assert (model.predict(X) == labels).mean() > 0.999
     assert model.log_likelihood == pytest.approx(model.score_samples(X.astype(np.float32)).sum(), rel=1e-10)
+
+
+def test_constant_columns_are_drawn_as_they_are(rng, tmp_path):
+    X = np.column_stack([rng.normal(size=(80, 2)), np.full(80, 7.25), np.full(80, 1e9 / 3)])
+    X[40:, :2] += 9
+    for search in ("thorough", "paper"):
+        with pytest.warns(amofa.AmofaWarning, match="constant"):
+            model = amofa.fit(X, search=search)
+        model.save(tmp_path / "model.npz")
+        for one in (model, amofa.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
+            rows, _ = one.sample(50, random_state=0)
+            np.testing.assert_allclose(rows[:, 2:], X[:50, 2:], rtol=1e-14)
+            assert (rows[:, :2].std(axis=0) > 0.5).all()
 
 
 # ---- noise floor -----------------------------------------------------------------------------------------------------
