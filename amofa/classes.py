@@ -26,7 +26,7 @@ from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.npz import read_arrays, write_arrays
 from amofa._data.row_chunks import Samples
-from amofa._data.standardize import Coordinates, floor_variances
+from amofa._data.standardize import Coordinates, floor_variances, with_constant_columns
 from amofa._model.files import model_from_arrays
 from amofa._model.posterior import Rows
 from amofa._search.monitor import FitInterrupted
@@ -37,9 +37,16 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.pooling import ClassFit, HeldOut, Pooling, best_pooling, class_log_densities, class_models, poolings
 from amofa.warnings import warn_caller, warn_of_constant_columns
 
-# Smallest uniqueness as a share of a column's variance in all classes. It matters more than in the fit of one table: a
-# class that is narrow by coincidence would lose its new rows to others.
+# Smallest uniqueness as a share of a column's mean variance within classes. It matters more than in the fit of one
+# table: a class that is narrow by coincidence would lose its new rows to others.
 NOISE_FLOOR = 0.06
+# The share is of less for a class that is narrower than this part of the mean variance, on average over the columns: so
+# narrow, it would lose its own rows. In one column only, a class may well be narrow by coincidence.
+_NARROW = 1 / 5
+# The least share of the mean variance that is the scale of a class of equal rows.
+_EQUAL = 1e-4
+# From this number on, equal rows are not few rows of a wider class, which would borrow covariance.
+_LEAST_EQUAL = 2.0
 # Number of parts of every class that are held out in turn, and the maximum number of distinct rows of a class.
 PARTS = 3
 MOST_ROWS = 1000
@@ -237,8 +244,8 @@ def fit_classes(
     priors : {"uniform", "empirical"} or (C,) array-like, default "uniform"
         Prior probabilities of the classes: equal, their shares of the rows, or positive numbers that sum to 1.
     noise_floor : float or (d,) array-like, default 0.06
-        Smallest uniqueness in all classes: a share of each column's variance in X, or a variance for each column. A
-        column that is constant in X gets the mean of the others.
+        Smallest uniqueness: a share of each column's mean variance within classes, or a variance for each column. It
+        is a share of less in a class that is much narrower than the mean.
     pooled_rows : float, optional
         Number of rows that the mean covariance of all components is worth; estimated if not given. Any value but 0
         forms (d, d) matrices, and gives each component of a model d more factors.
@@ -363,10 +370,32 @@ class _Rows:
 
     def tables(self, noise_floor: float | FloatArray) -> Iterator[ClassRows]:
         """Return the rows of each class."""
-        floor = floor_variances(noise_floor, None, self.coordinates())
-        for c in range(self.n_classes):
+        whole = self.coordinates()
+        scales = self.scales(whole) if isinstance(noise_floor, float) else [None] * self.n_classes
+        for c, scale in enumerate(scales):
             rows = self.y == c
+            floor = floor_variances(noise_floor, scale, whole)
             yield ClassRows(self.X[rows], None if self.weights is None else self.weights[rows], floor)
+
+    def scales(self, whole: Coordinates) -> FloatArray:
+        """Return the variances of which the floors of each class are shares, (C, d).
+
+        They are the mean variances within classes, or less in a narrow class. The fewer its rows, the more may be
+        missing of its variance; the more of them are all equal, the less. `whole` are the coordinates of all rows.
+        """
+        counts = self.counts()
+        of_classes = [self.subset(self.y == c).coordinates().deviation ** 2 for c in range(self.n_classes)]
+        variances = np.stack(of_classes)
+        within = counts @ variances / counts.sum()
+        varies = within > 0
+        if not varies.any():
+            relative = np.zeros(self.n_classes)
+        else:
+            relative = (variances[:, varies] / within[varies]).mean(axis=1)
+        # A column that varies between classes only has as much within as one row may have.
+        within = np.where(varies, within, with_constant_columns(whole.deviation**2, whole) / counts.sum())
+        missing = np.where(relative > 0, 1 / counts, np.maximum(1 / counts**2, _EQUAL))
+        return np.asarray(within * np.minimum(relative / _NARROW + missing, 1.0)[:, None])
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
         """Yield the rows to train with and to hold out; nothing if none can be held out."""
@@ -432,7 +461,9 @@ def fit_class(rows: ClassRows, options: FitOptions) -> ClassFit:
     given: Any = options.n_factors
     n_factors = int(given) if isinstance(given, Integral) else None
     single = mixture if mixture.n_components == 1 else found(replace(options, n_components=1, n_factors=n_factors))
-    return ClassFit(single, mixture, float(mixture.n_samples or 0.0))
+    n = float(mixture.n_samples or 0.0)
+    borrows = n < _LEAST_EQUAL or bool(np.ptp(rows.X, axis=0).any())
+    return ClassFit(single, mixture, n, borrows)
 
 
 # ---- arguments, warnings ---------------------------------------------------------------------------------------------

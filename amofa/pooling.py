@@ -27,11 +27,12 @@ _LOG_POWERS = (-7.0, 2.0)
 
 
 class ClassFit(NamedTuple):
-    """Models of the rows of a class, and the number of rows, or the sum of their weights."""
+    """Models of the rows of a class, the number of rows, or the sum of their weights, and whether it borrows."""
 
     single: MixtureOfFactorAnalyzers
     mixture: MixtureOfFactorAnalyzers
     n: float
+    borrows: bool = True  # False for equal rows
 
 
 class Pooling(NamedTuple):
@@ -81,9 +82,17 @@ def class_models(fits: Sequence[ClassFit], pooling: Pooling) -> list[MixtureOfFa
 def pooled_models(
     fits: Sequence[ClassFit], rows: float
 ) -> tuple[list[MixtureOfFactorAnalyzers], list[MixtureOfFactorAnalyzers]]:
-    """Return single factor analysers and mixtures; the prior of each kind is worth the given number of rows."""
+    """Return single factor analysers and mixtures; the prior of each kind is worth the given number of rows.
+
+    Classes that do not borrow have no prior.
+    """
     counts = [fit.n for fit in fits]
-    return with_prior([fit.single for fit in fits], counts, rows), with_prior([f.mixture for f in fits], counts, rows)
+
+    def pooled(models: list[MixtureOfFactorAnalyzers]) -> list[MixtureOfFactorAnalyzers]:
+        borrowing = with_prior(models, counts, rows)
+        return [b if fit.borrows else own for fit, b, own in zip(fits, borrowing, models, strict=True)]
+
+    return pooled([fit.single for fit in fits]), pooled([fit.mixture for fit in fits])
 
 
 def with_prior(

@@ -57,9 +57,46 @@ def test_classes_are_told_apart(rows):
 def test_without_pooling_models_are_fits_of_the_rows_with_the_floor_of_all(rows):
     X, y = rows
     found = fit_classes(X, y, pooled_rows=0, single_weight=0, noise_floor=0.1)
+    within = np.bincount(y) @ [X[y == c].var(axis=0) for c in range(len(found.models))] / len(X)
     for c, model in enumerate(found.models):
-        alone = amofa.fit(X[y == c], criterion="aic", noise_floor=0.1 * X.var(axis=0))
+        alone = amofa.fit(X[y == c], criterion="aic", noise_floor=0.1 * within)
         np.testing.assert_allclose(model.score_samples(X), alone.score_samples(X), 1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_class_far_away_does_not_widen_the_others(rng, d):
+    centres = np.concatenate([[np.zeros(d), np.eye(d)[0], -np.eye(d)[0]], np.full((1, d), 100.0)])
+    X = np.concatenate([rng.normal(centre, 0.1, (60, d)) for centre in centres])
+    proba = np.exp(fit_classes(X, np.repeat(range(4), 60)).log_posteriors(centres))
+    assert proba.diagonal().min() > 0.999
+
+
+def test_a_narrow_class_keeps_its_width(rng):
+    def draw(n):
+        return np.concatenate([rng.normal(0, 1, (n, 2)), rng.normal(0, 0.01, (n, 2))]), np.repeat([0, 1], n)
+
+    X, y = draw(200)
+    new, true = draw(2000)
+    assert np.mean(fit_classes(X, y).predict(new) == true) > 0.998
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "most"), [(1, 10, 0.04), (1, 60, 0.01), (2, 3, 0.03), (2, 60, 0.001), (5, 3, 0.001)]
+)
+def test_a_class_of_equal_rows_takes_no_rows_of_others(rng, d, n, most):
+    def draw(n):
+        return np.concatenate([rng.normal(0, 1, (n, d)), rng.normal(3, 1, (n, d))])
+
+    X, y = np.concatenate([draw(100), np.full((n, d), 0.5)]), np.repeat([0, 1, 2], [100, 100, n])
+    found = fit_classes(X, y)
+    assert np.mean(found.predict(draw(1000)) == 2) <= most
+    assert found.predict(np.full((1, d), 0.5)).tolist() == [2]
+
+
+def test_a_column_may_vary_between_classes_only(rng):
+    X, y = rng.normal(size=(90, 2)), np.repeat([0, 1, 2], 30)
+    X[:, 1] = y
+    np.testing.assert_array_equal(fit_classes(X, y).predict(X), y)
 
 
 def test_noise_floor_may_be_variances(rows):

@@ -208,7 +208,7 @@ def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordin
     with np.errstate(over="ignore"):
         least = np.where(constant, rounding, _LEAST_SHARE * coordinates.scale**2)
         largest = np.where(constant, most, np.minimum(_MOST_SHARE * variances, most))
-        reference = _with_constant_columns(variances, coordinates) if scale is None else scale
+        reference = with_constant_columns(variances, coordinates) if scale is None else scale
         floors = floor * reference if isinstance(floor, float) else floor
     if not (floors <= largest).all():
         j = int(np.argmax(~(floors <= largest)))
@@ -226,7 +226,7 @@ def default_floors(scales: ColumnScales, scale: FloatArray | None, coordinates: 
     rounded numbers.
     """
     if scale is None:
-        scale = _with_constant_columns(_widths(scales, coordinates) ** 2, coordinates)
+        scale = with_constant_columns(_widths(scales, coordinates) ** 2, coordinates)
     return np.maximum(floor_variances(DEFAULT_FLOOR, scale, coordinates), _RESOLUTION * scales.step**2)
 
 
@@ -235,7 +235,7 @@ def _widths(scales: ColumnScales, coordinates: Coordinates) -> FloatArray:
     return np.minimum(coordinates.scale, _NARROW * scales.narrow)
 
 
-def _with_constant_columns(variances: FloatArray, coordinates: Coordinates) -> FloatArray:
+def with_constant_columns(variances: FloatArray, coordinates: Coordinates) -> FloatArray:
     """Return variances (d,) with the mean of all rows' variances in place of those of constant columns, or 1."""
     constant = coordinates.constant
     mean = 1.0 if constant.all() else (coordinates.deviation[~constant] ** 2).mean()

@@ -42,7 +42,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     priors : {"uniform", "empirical"} or (n_classes,) array-like, default "uniform"
         Prior probabilities of the classes: equal, their shares of the training rows, or numbers that sum to 1.
     noise_floor : float or (n_features,) array-like, default 0.06
-        Smallest uniqueness in all classes: a share of each column's variance in all rows, or a variance for each.
+        Smallest uniqueness: a share of each column's mean variance within classes (of less in a class that is much
+        narrower), or a variance for each column.
     pooled_rows : float, optional
         Number of rows that the pooled covariance is worth; estimated if not given. Any value but 0 forms matrices of
         n_features x n_features.
