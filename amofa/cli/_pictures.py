@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from amofa import plot
@@ -28,13 +29,18 @@ class _Kind(NamedTuple):
 
 _KINDS = {
     "clusters": _Kind(plot.clusters, None, ("axes", "labels", "clusters")),
+    "contours": _Kind(plot.contours, None, ("axes",)),
+    "pairs": _Kind(plot.pairs, None, ("labels", "clusters")),
+    "profiles": _Kind(plot.profiles, None, ("clusters",)),
     "tree": _Kind(plot.tree, False, ("clusters",)),
     "uncertainty": _Kind(plot.uncertainty, True, ("axes",)),
+    "outliers": _Kind(plot.outliers, True),
     "density": _Kind(plot.density, None, ("column",)),
     "responsibilities": _Kind(plot.responsibilities, True),
     "scores": _Kind(plot.factor_scores, True, ("component", "labels")),
     "loadings": _Kind(plot.loadings, False, ("component",)),
     "evolution": _Kind(plot.evolution, False),
+    "cost": _Kind(plot.cost, False),
     "message-length": _Kind(plot.message_length, False),
 }
 
@@ -59,8 +65,9 @@ def _plot(arguments: argparse.Namespace) -> None:
 
 
 def save_picture(ax: Any, path: str) -> None:
-    """Write the figure of matplotlib axes to a file."""
-    ax.figure.savefig(path, dpi=_RESOLUTION)
+    """Write the figure of matplotlib axes, or of a matrix of them, to a file."""
+    first = ax.flat[0] if isinstance(ax, np.ndarray) else ax
+    first.figure.savefig(path, dpi=_RESOLUTION)
 
 
 def _kind(arguments: argparse.Namespace, model: MixtureOfFactorAnalyzers) -> str:

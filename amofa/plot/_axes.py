@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,14 @@ _FIRST_COLORS: tuple[Color, ...] = (
     (0.09, 0.745, 0.812),
 )
 _GOLDEN_RATIO = 0.618034
-# Entries in one column of a legend, the width of the column in inches, and the maximum number of columns.
-_LEGEND_ROWS, _LEGEND_WIDTH, _LEGEND_COLUMNS = 18, 1.5, 4
+# Entries of a legend, beside the axes and inside, where they cover rows; and characters of one of them.
+_MOST_ENTRIES, _MOST_INSIDE, _ENTRY_LENGTH = 12, 6, 30
+# Inches of an entry of a legend above the axes.
+_ENTRY_WIDTH = 1.15
+# Characters of a name on the left, and inches between two of them.
+_NAME_LENGTH, _LINE_HEIGHT = 28, 0.15
+# Width of a character, as a share of the size of its font, and the lines of an axis label in figures with a layout.
+_CHARACTER, _LABEL_LINES = 0.58, 2
 # Name and colour of rows without a label.
 _NO_LABEL, _NO_LABEL_COLOR = "no label", (0.75, 0.75, 0.75)
 
@@ -59,17 +66,22 @@ def use_files() -> None:
     pyplot().switch_backend("agg")
 
 
-def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8), n_entries: int = 0) -> Axes:
-    """Return the given axes, or those of a new figure of a size in inches, wider for a legend with many columns."""
+def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
+    """Return the given axes, or those of a new figure of a size in inches."""
     plt = pyplot()
     if ax is None:
-        wider = _LEGEND_WIDTH * (legend_columns(n_entries) - 1)
-        _, ax = plt.subplots(figsize=(size[0] + wider, size[1]), layout="constrained")
+        _, ax = plt.subplots(figsize=size, layout="constrained")
     elif not isinstance(ax, plt.Axes):
         raise TypeError(f"ax must be matplotlib axes, got {type(ax).__name__}")
     elif hasattr(ax, "get_zlim"):
         raise TypeError("ax must be axes of two dimensions, got ones of three; make them without projection='3d'")
     return ax
+
+
+def has_layout(ax: Axes) -> bool:
+    """Return whether the figure makes room for labels and legends outside its axes."""
+    engine = ax.figure.get_layout_engine()
+    return engine is not None and type(engine).__name__ != "PlaceHolderLayoutEngine"
 
 
 def component_colors(n: int) -> list[Color]:
@@ -78,23 +90,33 @@ def component_colors(n: int) -> list[Color]:
     return [*_FIRST_COLORS[:n], *(colorsys.hsv_to_rgb(k * _GOLDEN_RATIO % 1.0, 0.65, 0.8) for k in further)]
 
 
-def darker(color: Color) -> Color:
-    """Return a darker colour, for lines among points of the same colour."""
-    red, green, blue = color
-    return 0.6 * red, 0.6 * green, 0.6 * blue
+def ink(ax: Axes, strength: float = 1.0) -> Color:
+    """Return the colour of text in the style of the axes, or one between it and the background."""
+    from matplotlib.colors import to_rgb
+
+    text, ground = to_rgb(ax.xaxis.label.get_color()), to_rgb(ax.get_facecolor())
+    red, green, blue = (strength * a + (1 - strength) * b for a, b in zip(text, ground, strict=True))
+    return red, green, blue
 
 
-def legend_columns(n_entries: int) -> int:
-    return min(max(1, -(-n_entries // _LEGEND_ROWS)), _LEGEND_COLUMNS)
+def outline(ax: Axes, color: Color) -> Color:
+    """Return a colour for lines and text among points of another, darker than those, or lighter on a dark ground."""
+    red, green, blue = (0.6 * a + 0.4 * b for a, b in zip(color, ink(ax), strict=True))
+    return red, green, blue
+
+
+# ---- legends ---------------------------------------------------------------------------------------------------------
 
 
 def legend_beside(ax: Axes, groups: Groups | None = None) -> None:
     """Put a legend to the right of the axes: everything that has a label, and groups of rows.
 
-    If there are more entries than there is room for, the last one says how many are left out.
+    In a figure without layout, where it would lie on other axes, it is inside. If there are more entries than there is
+    room for, the last one says how many are left out.
     """
     handles, texts = ax.get_legend_handles_labels()
-    most = _LEGEND_ROWS * _LEGEND_COLUMNS
+    is_outside = has_layout(ax)
+    most = _MOST_ENTRIES if is_outside else _MOST_INSIDE
     if groups is not None:
         handles += [ax.scatter([], [], color=color) for color in groups.colors[:most]]
         texts += map(plain_text, groups.names)
@@ -103,18 +125,27 @@ def legend_beside(ax: Axes, groups: Groups | None = None) -> None:
     if len(texts) > most:
         texts[most - 1 :] = [f"and {len(texts) - most + 1} more"]
         handles[most - 1 :] = ax.plot([], [], linestyle="none")
-    legend = ax.legend(
-        handles,
-        ["?"] * len(handles),
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        frameon=False,
-        fontsize="small",
-        ncols=legend_columns(len(handles)),
-    )
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
+    if not is_outside:
+        place = {"loc": "upper right", "framealpha": 0.7}
+    legend = ax.legend(handles, ["?"] * len(handles), fontsize="small", **place)
     # Set afterwards: matplotlib leaves out handles whose labels begin with "_".
     for entry, text in zip(legend.get_texts(), texts, strict=True):
-        entry.set_text(text)
+        entry.set_text(shortened(text, _ENTRY_LENGTH))
+
+
+def legend_above(ax: Axes) -> None:
+    """Put a legend above the axes, or inside in a figure without layout."""
+    if not has_layout(ax):
+        ax.legend(loc="upper right", framealpha=0.7, fontsize="x-small")
+        return
+    columns = max(2, int(ax.get_window_extent().width / ax.figure.dpi / _ENTRY_WIDTH))
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize="small", ncols=columns, columnspacing=1.0
+    )
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
 
 
 def plain_text(text: str) -> str:
@@ -128,9 +159,40 @@ def shortened(text: str, length: int) -> str:
     return text if len(shown) <= length else plain_text(f"{shown[: length - 1]}…")
 
 
-def legend_above(ax: Axes, columns: int) -> None:
-    """Put a legend above the axes."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize="small", ncols=columns)
+def name_axes(ax: Axes, x: str, y: str, size: str = "medium") -> None:
+    """Name both axes: names that are too long for them are wrapped, and cut where there is no room."""
+    box = ax.get_window_extent()
+    for axis, text, length in ((ax.xaxis, x, box.width), (ax.yaxis, y, box.height)):
+        axis.set_label_text(text, fontsize=size)
+        points = length / ax.figure.dpi * 72
+        width = max(8, int(points / (_CHARACTER * float(axis.label.get_fontsize()))))
+        lines = textwrap.wrap(text, width)
+        most = _LABEL_LINES if has_layout(ax) else 1
+        if len(lines) > most:
+            rest = " ".join(lines[most - 1 :])
+            lines = [*lines[: most - 1], f"{rest[: width - 1].rstrip()}…"]
+        axis.set_label_text("\n".join(map(plain_text, lines)))
+
+
+def name_lines(ax: Axes, names: list[str]) -> None:
+    """Name the lines 0, 1, ... of a picture on the left, as many as there is room for; long names are shortened."""
+    room = ax.get_window_extent().height / ax.figure.dpi
+    step = max(1, -int(-len(names) * _LINE_HEIGHT // room))
+    length = _NAME_LENGTH if has_layout(ax) else _NAME_LENGTH // 2
+    shown = [shortened(name, length) for name in names[::step]]
+    ax.set_yticks(range(0, len(names), step), shown, fontsize="small" if len(names) > 15 or room < 3.5 else "medium")
+
+
+def log_scale(ax: Axes, linear: float) -> None:
+    """Draw heights above a bound, and below minus that, on a logarithmic scale, the others on a linear one."""
+    from matplotlib.ticker import SymmetricalLogLocator
+
+    ax.set_yscale("symlog", linthresh=linear, linscale=0.5)
+    lower, upper = ax.get_ylim()
+    # With few powers of ten in sight, more ticks.
+    subs = (1.0, 2.0, 5.0) if max(abs(lower), abs(upper)) < 200 * linear else (1.0,)
+    ax.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=linear, subs=subs))
+    ax.yaxis.set_major_formatter("{x:g}")
 
 
 def whole_ticks(axis: Axis) -> None:

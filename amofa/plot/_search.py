@@ -10,8 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._model.base import BaseMixture
 from amofa.history import LiveStep, Step
-from amofa.plot._axes import axes_for, legend_above, pyplot, shortened, whole_ticks
-from amofa.plot._rows import clusters
+from amofa.plot._axes import (
+    Color,
+    axes_for,
+    component_colors,
+    drawn_rows,
+    ink,
+    legend_above,
+    log_scale,
+    name_axes,
+    pyplot,
+    whole_ticks,
+)
+from amofa.plot._plane import View, check_model, check_rows, make_view
+from amofa.plot._rows import Look, draw_clusters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +37,8 @@ _MARKERS = {
     **{"remove": "X", "refine": "D", "share": "P"},
 }
 _ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
-# Number of characters of a label in a panel.
-_LABEL_LENGTH = 22
+# Differences of costs up to this, in nats, are drawn on a linear scale, so that the last decisions can be seen.
+_LINEAR = 1.0
 # How to get steps with their models, for error messages.
 _COLLECT = "collect them with amofa.fit(X, callback=steps.append)"
 # Number of panels side by side, and the size of one in inches.
@@ -60,10 +72,13 @@ def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | N
     'step'
     """
     steps = _steps(search)
-    criterion = search.criterion if isinstance(search, BaseMixture) else None
     ax = axes_for(ax)
-    _draw_steps(ax, steps, np.array([step.cost for step in steps]))
-    ax.set_ylabel("cost, nats" if criterion is None else f"cost ({criterion}), nats")
+    costs = np.array([step.cost for step in steps])
+    result = _result(steps)
+    _draw_steps(ax, steps, costs - costs[result], result)
+    log_scale(ax, _LINEAR)
+    ax.set_ylim(bottom=min(-0.3, 1.3 * float((costs - costs[result]).min())))
+    ax.set_ylabel(f"cost above {costs[result]:.1f} nats{_named(search)}")
     numbers = ax.twinx()
     accepted = [i for i, step in enumerate(steps) if step.accepted]
     counts = [steps[i].n_components for i in accepted]
@@ -77,8 +92,69 @@ def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | N
     return ax
 
 
+def cost(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | None = None) -> Axes:
+    """Draw the cost of each model that the search tried against its number of components, and mark the result.
+
+    Costs are drawn as differences from the result, up to one nat on a linear scale, above on a logarithmic one.
+
+    Parameters
+    ----------
+    search : MixtureOfFactorAnalyzers or sequence of Step
+        A fitted model, or the steps that a callback received.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no steps.
+
+    Examples
+    --------
+    >>> import amofa
+    >>> ax = cost(amofa.fit(np.random.default_rng(0).normal(size=(50, 2)), max_components=1))
+    >>> ax.get_xlabel()
+    'number of components'
+    """
+    steps = _steps(search)
+    ax = axes_for(ax)
+    result = _result(steps)
+    values = np.array([step.cost for step in steps]) - steps[result].cost
+    numbers = np.array([step.n_components for step in steps])
+    taken = np.array([step.accepted for step in steps])
+    kinds = sorted(set(numbers.tolist()))
+    ax.plot(kinds, [values[numbers == K].min() for K in kinds], color=ink(ax, 0.5), linewidth=1.0, label="lowest")
+    ax.plot(numbers[~taken], values[~taken], "o", mfc="none", mec=_REJECTED, ms=5, label="rejected")
+    ax.plot(numbers[taken], values[taken], "o", mfc=_ACCEPTED, mec=_ACCEPTED, ms=5, label="accepted")
+    ax.plot(numbers[result], 0.0, "o", mfc="none", mec=ink(ax), ms=13, label="result")
+    log_scale(ax, _LINEAR)
+    ax.set_ylim(bottom=min(-0.3, 1.3 * float(values.min())))
+    ax.set_xlabel("number of components")
+    ax.set_ylabel(f"cost above {steps[result].cost:.1f} nats{_named(search)}")
+    whole_ticks(ax.xaxis)
+    legend_above(ax)
+    return ax
+
+
+def _named(search: Any) -> str:
+    """Return " (criterion)" of a model, if it has one."""
+    return f" ({search.criterion})" if isinstance(search, BaseMixture) else ""
+
+
+def _result(steps: Sequence[Step]) -> int:
+    """Return the step whose model is the result: the last of the cheapest that were accepted."""
+    accepted = [i for i, step in enumerate(steps) if step.accepted]
+    return min(accepted, key=lambda i: (steps[i].cost, -i))
+
+
 def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | None = None) -> Axes:
     """Draw the message length of the paper for every model of the search, whatever the criterion was.
+
+    The result is marked, which has the lowest message length if that was the criterion. `cost` draws what the search
+    minimised.
 
     Parameters
     ----------
@@ -104,7 +180,7 @@ def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axe
     """
     steps = _steps(search)
     ax = axes_for(ax)
-    _draw_steps(ax, steps, np.array([step.message_length for step in steps]))
+    _draw_steps(ax, steps, np.array([step.message_length for step in steps]), _result(steps))
     ax.set_ylabel("message length, nats")
     return ax
 
@@ -128,23 +204,26 @@ def _check_steps(name: str, steps: Any, kind: type[Kind], wanted: str) -> tuple[
     return entries
 
 
-def _draw_steps(ax: Axes, steps: Sequence[Step], values: NDArray[np.float64]) -> None:
-    """Draw a line through accepted steps, a marker for every step, and a ring around the lowest accepted value."""
+def _draw_steps(ax: Axes, steps: Sequence[Step], values: NDArray[np.float64], result: int) -> None:
+    """Draw a line through accepted steps, a marker for every step, and a ring around the result."""
     taken = np.array([step.accepted for step in steps])
     positions = np.arange(len(steps))
     ax.plot(positions[taken], values[taken], color=_ACCEPTED, linewidth=1.2)
+    ground = ax.get_facecolor()
     for action, marker in _MARKERS.items():
         of_action = np.array([step.action == action for step in steps])
-        for chosen, face in ((of_action & taken, _ACCEPTED), (of_action & ~taken, "white")):
+        label = action
+        for chosen, face in ((of_action & taken, _ACCEPTED), (of_action & ~taken, ground)):
             if chosen.any():
                 edge = _ACCEPTED if face == _ACCEPTED else _REJECTED
-                label = action if face == _ACCEPTED else f"{action}, rejected"
                 ax.plot(positions[chosen], values[chosen], marker, mfc=face, mec=edge, ms=6, label=label)
-    best = positions[taken][np.argmin(values[taken])]
-    ax.plot(best, values[best], "o", mfc="none", mec="black", ms=13, label="lowest")
+                label = "_"
+    if not taken.all():
+        ax.plot([], [], "o", mfc=ground, mec=_REJECTED, ms=6, label="rejected")
+    ax.plot(result, values[result], "o", mfc="none", mec=ink(ax), ms=13, label="result")
     ax.set_xlabel("step")
     whole_ticks(ax.xaxis)
-    legend_above(ax, 4)
+    legend_above(ax)
 
 
 def snapshots(
@@ -163,7 +242,8 @@ def snapshots(
     X : (n, d) array-like
         The rows.
     columns : two of int or str, optional
-        As in `clusters`; by default every panel has its own plane, if there are more than two columns.
+        By default the plane of the last model, as in `clusters`, if there are more than two columns. It is the same in
+        all panels.
     ax : sequence of matplotlib.axes.Axes, optional
         At least one for each accepted step.
 
@@ -193,21 +273,45 @@ def snapshots(
     panels = _new_panels(len(accepted)) if ax is None else np.array(ax, dtype=object).ravel()
     if len(panels) < len(accepted):
         raise ValueError(f"ax has {len(panels)} axes for {len(accepted)} accepted steps; pass one for each")
-    lowest = min(step.cost for step in accepted)
-    for panel, step in zip(panels, accepted, strict=False):
-        clusters(step.model, X, columns=columns, ax=panel)
-        panel.get_legend().remove()
-        _shorten_labels(panel, of_directions=columns is None and step.model.n_features > 2)
-        weight = "bold" if step.cost == lowest else "normal"
-        panel.set_title(f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight=weight)
+    models = [check_model(step.model) for step in accepted]
+    best = _result(accepted)
+    table = check_rows(models[best], X)
+    plane = make_view(models[best], columns)
+    colors = _kept_colors(models, table[drawn_rows(len(table))])
+    for i, (panel, step, model) in enumerate(zip(panels, accepted, models, strict=False)):
+        look = Look(colors[i], [None] * model.n_components, list(range(model.n_components)))
+        draw_clusters(panel, model, plane.of(model), table, look)
+        # Limits of the rows, which are the same in all panels.
+        name_axes(panel, *_short_labels(plane, is_plane=columns is None and model.n_features > 2), size="small")
+        panel.set_title(
+            f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight="bold" if i == best else "normal"
+        )
     return panels[: len(accepted)]
 
 
-def _shorten_labels(panel: Axes, *, of_directions: bool) -> None:
-    """Shorten the labels of a small panel: a direction to its number, a long name to its beginning."""
-    for i, axis in enumerate((panel.xaxis, panel.yaxis)):
-        text = f"direction {i + 1}" if of_directions else shortened(axis.label.get_text(), _LABEL_LENGTH)
-        axis.set_label_text(text, fontsize="small")
+def _kept_colors(models: Sequence[MixtureOfFactorAnalyzers], rows: NDArray[Any]) -> list[list[Color]]:
+    """Return the colours of the components of each model; those with the same rows keep theirs from model to model."""
+    # Imported here, as scipy.optimize is in `amofa.plot._plane`, for the sake of `import amofa`.
+    from scipy.optimize import linear_sum_assignment
+
+    palette = component_colors(2 * max(model.n_components for model in models))
+    numbers = [list(range(models[0].n_components))]
+    before = models[0].predict(rows)
+    for model in models[1:]:
+        labels = model.predict(rows)
+        common = np.zeros((len(numbers[-1]), model.n_components))
+        np.add.at(common, (before, labels), 1.0)
+        old, new = linear_sum_assignment(-common)
+        kept = {int(k): numbers[-1][j] for j, k in zip(old, new, strict=True) if common[j, k] > 0}
+        free = (c for c in range(len(palette)) if c not in kept.values())
+        numbers.append([kept[k] if k in kept else next(free) for k in range(model.n_components)])
+        before = labels
+    return [[palette[c] for c in of_model] for of_model in numbers]
+
+
+def _short_labels(view: View, *, is_plane: bool) -> tuple[str, str]:
+    """Return labels for small panels: a direction by its number, a column by its name."""
+    return ("direction 1", "direction 2") if is_plane else view.labels
 
 
 def _new_panels(n: int) -> NDArray[Any]:

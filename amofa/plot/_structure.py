@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 
 from amofa._data.checks import check_choice, check_whole_number
 from amofa._typing import FloatArray
-from amofa.plot._axes import axes_for, plain_text
+from amofa.plot._axes import axes_for, name_lines, plain_text
+from amofa.plot._density import contours, density, outliers
 from amofa.plot._plane import check_model, feature_names
-from amofa.plot._rows import clusters, density, factor_scores, responsibilities, uncertainty
-from amofa.plot._search import evolution, message_length
+from amofa.plot._profiles import pairs, profiles
+from amofa.plot._rows import clusters, factor_scores, responsibilities, uncertainty
+from amofa.plot._search import cost, evolution, message_length
 from amofa.plot._tree import tree
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 # Size of a cell of a heat map, and the smallest and largest figure, in inches.
 _CELL, _LEAST, _MOST = 0.24, (4.5, 3.6), (14.0, 12.0)
-# Up to this number of columns and factors, every name is shown.
-_MOST_NAMES, _MOST_NUMBERS = 50, 40
+# Inches between two numbers of factors.
+_NUMBER_WIDTH = 0.16
 
 
 def loadings(
@@ -76,7 +78,7 @@ def loadings(
     image = ax.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     label = "correlation of column and factor" if scaled else "loading"
     ax.figure.colorbar(image, ax=ax, label=label)
-    _name_columns(ax, [plain_text(name) for name in feature_names(model)])
+    name_lines(ax, [plain_text(name) for name in feature_names(model)])
     _name_factors(ax, components, [int(model.n_factors[k]) for k in components])
     return ax
 
@@ -90,16 +92,12 @@ def _heat(model: MixtureOfFactorAnalyzers, k: int, scaled: bool) -> FloatArray:
     return correlations
 
 
-def _name_columns(ax: Axes, names: list[str]) -> None:
-    step = -(-len(names) // _MOST_NAMES)
-    ax.set_yticks(range(0, len(names), step), names[::step], fontsize="small" if len(names) > 25 else "medium")
-
-
 def _name_factors(ax: Axes, components: list[int], n_factors: list[int]) -> None:
     """Number the factors below and the components above, with lines between components."""
     ends = np.cumsum(n_factors)
     numbers = [str(q) for p in n_factors for q in range(p)]
-    step = -(-len(numbers) // _MOST_NUMBERS)
+    room = ax.get_window_extent().width / ax.figure.dpi
+    step = max(1, -int(-len(numbers) * _NUMBER_WIDTH // room))
     ax.set_xticks(range(0, len(numbers), step), numbers[::step], fontsize="small")
     ax.set_xlabel("factor")
     for end in ends[:-1]:
@@ -153,10 +151,11 @@ def sensible(
             f"{unknown[0]} is not an option of amofa.plot.{draw.__name__}, which draws this model{without}; "
             f"{'pass X, or ' if X is None else ''}call the function of amofa.plot that has it"
         )
-    return draw(model, **options) if X is None else draw(model, X, **options)
+    drawn: Axes = draw(model, **options) if X is None else draw(model, X, **options)
+    return drawn
 
 
-def _draws(kind: str, *, with_rows: bool) -> Callable[..., Axes]:
+def _draws(kind: str, *, with_rows: bool) -> Callable[..., Any]:
     """Return the function that draws a kind of picture, after a check that it has the rows it needs."""
     check_choice("kind", kind, tuple(_KINDS))
     draw = _KINDS[kind]
@@ -168,7 +167,7 @@ def _draws(kind: str, *, with_rows: bool) -> Callable[..., Axes]:
     return draw
 
 
-def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..., Axes]:
+def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..., Any]:
     """Return the function that `sensible` draws with.
 
     Examples
@@ -186,15 +185,20 @@ def suitable(model: MixtureOfFactorAnalyzers, *, with_rows: bool) -> Callable[..
 
 
 # The pictures of a model, by the names of their functions.
-_KINDS: dict[str, Callable[..., Axes]] = {
+_KINDS: dict[str, Callable[..., Any]] = {
     draw.__name__: draw
     for draw in (
         clusters,
+        contours,
+        cost,
         density,
         evolution,
         factor_scores,
         loadings,
         message_length,
+        outliers,
+        pairs,
+        profiles,
         responsibilities,
         tree,
         uncertainty,

@@ -8,7 +8,7 @@ import numpy as np
 
 from amofa._model.cluster_costs import JOINED_COST
 from amofa._model.clusters import Clusters
-from amofa.plot._axes import axes_for, component_colors
+from amofa.plot._axes import axes_for, component_colors, ink, log_scale
 from amofa.plot._plane import check_model
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # Costs above this, in nats, are drawn on a logarithmic scale: far groups would press the cheap joins to the bottom.
 _LINEAR = 1.0
-# The colour of joins of different clusters.
-_ABOVE = (0.4, 0.4, 0.4)
 # Inches for each component, up to a whole width; and at most this number of them is named.
 _WIDTH, _MOST_WIDTH = 0.25, 14.0
 _MOST_NAMES = 60
@@ -68,14 +66,16 @@ def tree(model: MixtureOfFactorAnalyzers, *, clusters: Clusters | int | str = "a
     for made, join in enumerate(found.joins, start=K):
         a, b = join.first, join.second
         cluster = owner[made] = owner[a] if owner[a] == owner[b] else None
-        color = _ABOVE if cluster is None else colors[cluster]
+        color = ink(ax, 0.7) if cluster is None else colors[cluster]
         ax.plot([x[a], x[a], x[b], x[b]], [y[a], join.cost, join.cost, y[b]], color=color, lw=1.4)
         x[made], y[made] = (x[a] + x[b]) / 2, join.cost
     for k in range(K):
         ax.plot(x[k], 0.0, "o", ms=5, color=colors[found.labels[k]], clip_on=False)
-    ax.axhline(JOINED_COST, color="0.6", lw=1.0, ls="--")
-    ax.set_yscale("symlog", linthresh=_LINEAR)
-    ax.yaxis.set_major_formatter("{x:g}")
+    ax.axhline(JOINED_COST, color=ink(ax, 0.4), lw=1.0, ls="--")
+    if found.joins and found.joins[-1].cost > 3 * _LINEAR:
+        log_scale(ax, _LINEAR)
+    if found.joins:
+        ax.set_ylim(top=1.15 * max(found.joins[-1].cost, JOINED_COST))
     ax.set_ylim(bottom=0.0)
     step = -(-K // _MOST_NAMES)
     ax.set_xticks(range(0, K, step), [str(k) for k in leaves[::step]], fontsize="small")

@@ -15,7 +15,7 @@ plt = pytest.importorskip("matplotlib.pyplot")
 
 KINDS = [
     *("clusters", "tree", "uncertainty", "density", "responsibilities", "scores", "loadings", "evolution"),
-    "message-length",
+    *("message-length", "cost", "contours", "pairs", "profiles", "outliers"),
 ]
 
 
@@ -44,11 +44,12 @@ def drawn(run):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind(fitted, drawn, kind):
-    rows = [] if kind in ("tree", "loadings", "evolution", "message-length") else ["rows.csv"]
+    rows = [] if kind in ("tree", "loadings", "evolution", "message-length", "cost") else ["rows.csv"]
     ax = drawn(*rows, "--kind", kind)
     model = amofa.load("model.npz")
     name = {"scores": "factor_scores", "message-length": "message_length"}.get(kind, kind)
     expected = getattr(amofa.plot, name)(model, *[fitted] * len(rows))
+    expected = expected[0, 0] if kind == "pairs" else expected
     assert (ax.get_xlabel(), ax.get_ylabel()) == (expected.get_xlabel(), expected.get_ylabel())
     assert len(ax.get_lines()) == len(expected.get_lines())
 

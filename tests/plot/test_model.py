@@ -38,17 +38,34 @@ def test_evolution(searched):
     taken = [i for i, step in enumerate(model.history) if step.accepted]
     x, y = ax.get_lines()[0].get_data()
     assert x.tolist() == taken
-    assert y.tolist() == [model.history[i].cost for i in taken]
+    np.testing.assert_allclose(y, [model.history[i].cost - model.cost for i in taken], atol=1e-9)
     marked = sum(len(line.get_xdata()) for line in ax.get_lines()[1:-1])
     assert marked == len(model.history)
-    lowest = ax.get_lines()[-1]
-    assert lowest.get_ydata()[0] == min(step.cost for step in model.history if step.accepted)
+    result = ax.get_lines()[-1]
+    assert result.get_label() == "result"
+    assert result.get_ydata()[0] == 0.0
+    assert model.history[int(result.get_xdata()[0])].cost == model.cost
+    # Decisions of a nat take as much of the height as the first, large drops.
+    bottom, one, top = ax.transData.transform([(0, 0), (0, 1), (0, max(y))])[:, 1]
+    assert one - bottom > 0.15 * (top - bottom)
     (numbers,) = [other for other in ax.figure.axes if other is not ax]
     assert numbers.get_lines()[0].get_ydata()[:-1].tolist() == [model.history[i].n_components for i in taken]
-    assert ax.get_ylabel() == "cost (evidence), nats"
+    assert ax.get_ylabel() == f"cost above {model.cost:.1f} nats (evidence)"
     rendered(ax)
     assert_legend_is_outside(ax)
-    assert amofa.plot.evolution(steps).get_ylabel() == "cost, nats"
+    assert amofa.plot.evolution(steps).get_ylabel() == f"cost above {model.cost:.1f} nats"
+
+
+def test_cost(searched):
+    _, model, steps = searched
+    ax = amofa.plot.cost(model)
+    lowest, *marks, result = ax.get_lines()
+    assert sum(len(mark.get_xdata()) for mark in marks) == len(model.history)
+    assert lowest.get_xdata().tolist() == sorted({step.n_components for step in model.history})
+    assert (result.get_xdata()[0], result.get_ydata()[0]) == (model.n_components, 0.0)
+    rendered(ax)
+    assert_legend_is_outside(ax)
+    assert amofa.plot.cost(steps).get_ylabel() == f"cost above {model.cost:.1f} nats"
 
 
 def test_every_action_has_a_marker(rng):
@@ -62,6 +79,7 @@ def test_message_length(searched):
     _, model, _ = searched
     ax = amofa.plot.message_length(model)
     assert ax.get_lines()[0].get_ydata().tolist() == [s.message_length for s in model.history if s.accepted]
+    assert ax.get_lines()[-1].get_ydata()[0] == pytest.approx(model.message_length)
     rendered(ax)
 
 
@@ -74,8 +92,24 @@ def test_snapshots(searched):
     bold = [panel.title.get_fontweight() == "bold" for panel in panels]
     assert bold.index(True) == int(np.argmin([s.cost for s in accepted]))
     rendered(panels[0])
+    assert len({panel.get_xlim() for panel in panels}) == 1
     _, axes = plt.subplots(1, len(accepted) + 1)
     assert (amofa.plot.snapshots(steps, X, ax=axes) == axes[:-1]).all()
+
+
+def test_colours_of_snapshots_stay_with_their_rows(searched):
+    """Rows keep the colour of the panel before, unless their component was split or merged."""
+    X, _, steps = searched
+    accepted = [step for step in steps if step.accepted]
+    panels = amofa.plot.snapshots(steps, X)
+    colors = [panel.collections[0].get_facecolors() for panel in panels]
+    for before, after, one, other in zip(accepted, accepted[1:], colors, colors[1:], strict=False):
+        changed = (one != np.broadcast_to(other, (len(X), 4))).any(axis=1).mean()
+        # At most the rows of half of the largest component.
+        labels = [np.bincount(step.model.predict(X)).max() / len(X) for step in (before, after)]
+        if abs(before.n_components - after.n_components) <= 1 and after.action != "start":
+            assert changed <= 0.6 * max(labels) + 0.2
+        assert len({tuple(color) for color in other.tolist()}) <= after.n_components
 
 
 @pytest.mark.parametrize("columns", [None, (0, 2)])
@@ -87,7 +121,7 @@ def test_labels_of_snapshots_do_not_overlap(rng, columns):
     steps = [dataclasses.replace(step, model=step.model._named(names)) for step in steps]
     panels = amofa.plot.snapshots(steps, X, columns=columns)
     panels[0].figure.canvas.draw()
-    expected = "direction 1" if columns is None else r"\$0 quite a long name …"
+    expected = "direction 1" if columns is None else "\\$0 quite a long name of a column\nthat goes on and on"
     assert [panel.get_xlabel() for panel in panels] == [expected] * len(panels)
     boxes = [axis.label.get_window_extent() for panel in panels for axis in (panel.xaxis, panel.yaxis)]
     figure = panels[0].figure.bbox

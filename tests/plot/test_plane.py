@@ -17,9 +17,13 @@ def dense_covariance(model):
 
 
 def gain(model, directions):
-    """Nats by which a Gaussian for each component is better than one for all, no component narrower than a tenth."""
-    whole = directions @ dense_covariance(model) @ directions.T
-    parts = [directions @ model.covariance(k) @ directions.T for k in range(model.n_components)]
+    """Nats by which a Gaussian for each component is better than one for all, no component narrower than a tenth.
+
+    A twentieth of the variance of each column is added to it as noise.
+    """
+    noise = 0.05 * np.diag(np.diag(dense_covariance(model)))
+    whole = directions @ (dense_covariance(model) + noise) @ directions.T
+    parts = [directions @ (model.covariance(k) + noise) @ directions.T for k in range(model.n_components)]
     return np.linalg.slogdet(whole)[1] - sum(
         w * np.linalg.slogdet(0.99 * part + 0.01 * whole)[1] for w, part in zip(model.weights, parts, strict=True)
     )
@@ -79,6 +83,24 @@ def test_the_plane_of_many_columns(rng, monkeypatch):
     monkeypatch.setattr("amofa.plot._plane._WIDE", 10)
     narrow = make_view(model, None).directions
     assert gain(model, narrow) == pytest.approx(gain(model, full), rel=1e-4)
+
+
+def test_a_few_rows_far_away_do_not_decide_the_plane():
+    means = [[0, 0, 0, 0], [0, 6, 0, 0], [0, 0, 6, 0], [300, 0, 0, 300]]
+    model = Mixture([0.4, 0.3, 0.29, 0.01], means, [np.zeros((4, 0))] * 4, np.ones((4, 4)))
+    directions = make_view(model, None).directions
+    assert np.abs(directions[:, [0, 3]]).max() < 0.01 * np.abs(directions[:, [1, 2]]).min(axis=1).max()
+
+
+def test_differences_of_near_copies_do_not_decide_the_plane(rng):
+    """Two groups differ in the size of three copies; a third is wider in what the copies differ by."""
+    means = np.array([[0.0] * 4, [5.0, 5.0, 5.0, 0.0], [5.0, 5.0, 5.0, 6.0]])
+    copies = np.array([[1.0], [1.0], [1.0], [0.0]])
+    model = Mixture([0.4, 0.4, 0.2], means, [copies] * 3, [[1e-4] * 3 + [1], [1e-4] * 3 + [1], [1e-2] * 3 + [1]])
+    X = model.sample(300, 0)[0]
+    points = make_view(model, None).points(X)
+    # Both directions have the size of the columns themselves, not that of their differences.
+    assert np.abs(np.corrcoef(np.column_stack([points, X]).T)[:2, 2:]).max(axis=1).min() > 0.7
 
 
 def test_axes_of_the_plane_name_their_largest_columns(space):

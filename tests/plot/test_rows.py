@@ -89,8 +89,7 @@ def test_a_legend_of_very_many_labels_is_cut(plane):
     X, _ = plane.sample(650, 0)
     ax = amofa.plot.clusters(plane, X, labels=np.arange(650))
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts[:71] == [str(label) for label in range(71)]
-    assert texts[71:] == ["and 579 more"]
+    assert texts == [*map(str, range(11)), "and 639 more"]
     assert ax.figure.get_size_inches()[0] < 12
     rendered(ax)
     assert_legend_is_outside(ax)
@@ -125,7 +124,7 @@ def test_uncertainty(plane):
 def test_density(plane):
     X, _ = plane.sample(300, 0)
     ax = amofa.plot.density(plane, X)
-    ticks, *parts, whole = ax.get_lines()
+    whole, *parts, ticks = ax.get_lines()
     grid, values = whole.get_data()
     one = Mixture(plane.weights, plane.means[:, :1], [w[:1] for w in plane.loadings], plane.uniquenesses[:, :1])
     np.testing.assert_allclose(values, np.exp(one.score_samples(grid[:, None])), rtol=1e-9)
@@ -147,7 +146,7 @@ def test_each_row_has_a_tick_unless_there_are_very_many(plane, n, n_lines):
 def test_columns_by_name(space):
     X, _ = space.sample(20, 0)
     ax = amofa.plot.density(space, X, column="d")
-    np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), X[:, 3])
+    np.testing.assert_array_equal(ax.get_lines()[-1].get_xdata(), X[:, 3])
     assert ax.get_xlabel() == "d"
 
 
@@ -157,7 +156,7 @@ def test_missing_cells(space):
     shown = amofa.plot.clusters(space, X, columns=("b", "c")).collections[0].get_offsets()
     np.testing.assert_array_equal(shown, space.impute(X)[:, [1, 2]])
     assert len(amofa.plot.uncertainty(space, X).collections[0].get_offsets()) == 20
-    assert len(amofa.plot.density(space, X).get_lines()[0].get_xdata()) == 19
+    assert len(amofa.plot.density(space, X).get_lines()[-1].get_xdata()) == 19
 
 
 def test_frames_must_have_the_columns_of_the_model(space):

@@ -1,0 +1,154 @@
+"""Pictures show the bulk, clip no text, and can be read in any style: on dark ground, small, and with long names."""
+
+import datasets
+import numpy as np
+import pytest
+from plot_helpers import Mixture, plt, rendered
+
+import amofa
+import amofa.plot
+from amofa.plot._axes import ink
+
+LONG = [f"{j} a column whose name says all that there is to say about how it was measured" for j in range(5)]
+
+
+@pytest.fixture(scope="module")
+def drawings():
+    """All pictures of one pair of axes, by name, for a fit with long names."""
+    rng = np.random.default_rng(0)
+    X, _ = datasets.example_2(rng)
+    X = np.column_stack([X, rng.normal(size=(len(X), 3))])
+    model = amofa.fit(X)._named(tuple(LONG))
+    scan = amofa.scan(X[:100], [1, 2, 3])
+    labels = np.array([f"label number {i % 20} with a name that is long" for i in range(len(X))])
+    plot = amofa.plot
+    return {
+        "clusters": lambda ax: plot.clusters(model, X, ax=ax),
+        "labels": lambda ax: plot.clusters(model, X, labels=labels, ax=ax),
+        "columns": lambda ax: plot.clusters(model, X, columns=(0, 1), clusters="auto", ax=ax),
+        "contours": lambda ax: plot.contours(model, X, ax=ax),
+        "uncertainty": lambda ax: plot.uncertainty(model, X, ax=ax),
+        "density": lambda ax: plot.density(model, X, ax=ax),
+        "outliers": lambda ax: plot.outliers(model, X, ax=ax),
+        "profiles": lambda ax: plot.profiles(model, X, ax=ax),
+        "factor_scores": lambda ax: plot.factor_scores(model, X, ax=ax),
+        "responsibilities": lambda ax: plot.responsibilities(model, X, ax=ax),
+        "loadings": lambda ax: plot.loadings(model, ax=ax),
+        "evolution": lambda ax: plot.evolution(model, ax=ax),
+        "cost": lambda ax: plot.cost(model, ax=ax),
+        "message_length": lambda ax: plot.message_length(model, ax=ax),
+        "tree": lambda ax: plot.tree(model, ax=ax),
+        "scan": lambda ax: plot.scan(scan, ax=ax),
+    }
+
+
+def texts(figure):
+    """All texts outside the panels of a figure: names of axes, ticks and legends."""
+    for ax in figure.axes:
+        yield from (ax.title, ax.xaxis.label, ax.yaxis.label)
+        for labels, limits, i in ((ax.get_xticklabels(), ax.get_xlim(), 0), (ax.get_yticklabels(), ax.get_ylim(), 1)):
+            yield from (label for label in labels if min(limits) <= label.get_position()[i] <= max(limits))
+        if ax.get_legend() is not None:
+            yield from ax.get_legend().get_texts()
+
+
+def assert_nothing_is_clipped(figure):
+    figure.canvas.draw()
+    whole = figure.bbox
+    clipped = []
+    for text in texts(figure):
+        if text.get_text() and text.get_visible():
+            box = text.get_window_extent()
+            if box.x0 < whole.x0 - 1 or box.x1 > whole.x1 + 1 or box.y0 < whole.y0 - 1 or box.y1 > whole.y1 + 1:
+                clipped.append(text.get_text())
+    assert clipped == []
+
+
+NAMES = [
+    *("clusters", "labels", "columns", "contours", "uncertainty", "density", "outliers", "profiles"),
+    *("factor_scores", "responsibilities", "loadings", "evolution", "cost", "message_length", "tree", "scan"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_clipped_in_a_figure_of_its_own(drawings, name):
+    assert_nothing_is_clipped(drawings[name](None).figure)
+
+
+@pytest.mark.parametrize("start", range(0, len(NAMES), 4))
+def test_nothing_is_clipped_among_others(drawings, start):
+    figure, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
+    for name, ax in zip(NAMES[start : start + 4], axes.flat, strict=True):
+        drawings[name](ax)
+    assert_nothing_is_clipped(figure)
+    # Room is left for the panels themselves.
+    for ax in axes.flat:
+        assert ax.get_window_extent().width > 0.1 * figure.bbox.width
+        assert ax.get_window_extent().height > 0.15 * figure.bbox.height
+
+
+@pytest.mark.parametrize("name", ["clusters", "labels", "evolution", "profiles", "scan"])
+def test_legends_stay_in_axes_without_layout(drawings, name):
+    figure, axes = plt.subplots(2, 2, figsize=(10, 8))
+    ax = drawings[name](axes[0, 0])
+    figure.canvas.draw()
+    legend, own = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert own.x0 - 2 <= legend.x0 <= legend.x1 <= own.x1 + 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lines_and_texts_can_be_seen_on_dark_ground(drawings, name):
+    with plt.style.context("dark_background"):
+        ax = drawings[name](None)
+        ground = np.zeros(3)
+        # Those of a heat map are on its light ground.
+        lines = [line for line in ax.get_lines() if line.get_linestyle() != "None" and not ax.images]
+        for line in lines:
+            color = np.array(plt.matplotlib.colors.to_rgb(line.get_color()))
+            assert np.abs(color - ground).max() > 0.1, line.get_label()
+        for text in ax.texts:
+            assert np.abs(np.array(plt.matplotlib.colors.to_rgb(text.get_color())) - ground).max() > 0.4
+        image = rendered(ax)
+        # The ground is dark, and there is more on it.
+        assert np.median(image[..., :3]) < 0.2
+
+
+def test_ink_is_between_text_and_ground():
+    _, ax = plt.subplots()
+    assert ink(ax) == (0.0, 0.0, 0.0)
+    assert ink(ax, 0.25) == (0.75, 0.75, 0.75)
+
+
+# ---- the bulk --------------------------------------------------------------------------------------------------------
+
+
+def test_clusters_of_a_table_with_far_rows_are_more_than_a_dot():
+    sklearn_datasets = pytest.importorskip("sklearn.datasets")
+    X = sklearn_datasets.load_breast_cancer().data
+    ax = amofa.plot.clusters(amofa.fit(X), X)
+    ax.figure.canvas.draw()
+    points = ax.transAxes.inverted().transform(ax.transData.transform(np.asarray(ax.collections[0].get_offsets())))
+    low, high = np.quantile(points, [0.05, 0.95], axis=0)
+    assert (high - low).min() > 0.25
+    assert ((points >= 0) & (points <= 1)).all(axis=1).mean() > 0.98
+
+
+def test_rows_outside_are_counted(plane):
+    X = plane.sample(400, 0)[0]
+    X[0] = 1000
+    ax = amofa.plot.clusters(plane, X)
+    assert ax.get_xlim()[1] < 40
+    assert [text.get_text() for text in ax.texts if "outside" in text.get_text()] == ["1 row outside"]
+
+
+def test_ellipses_have_numbers(plane, rng):
+    texts = amofa.plot.clusters(plane, plane.sample(50, 0)[0]).texts
+    assert [text.get_text() for text in texts] == ["0", "1"]
+    np.testing.assert_array_equal([text.get_position() for text in texts], plane.means)
+    three = Mixture([0.4, 0.4, 0.2], [[0.0, 0.0], [0.5, 0.0], [9.0, 0.0]], [np.zeros((2, 0))] * 3, np.ones((3, 2)))
+    assert [text.get_text() for text in amofa.plot.clusters(three, clusters=2).texts] == ["0", "0", "1"]
+    many = Mixture(np.full(41, 1 / 41), rng.normal(0, 9, (41, 2)), [np.zeros((2, 0))] * 41, np.ones((41, 2)))
+    ax = amofa.plot.clusters(many)
+    assert len(ax.texts) == 0
+    assert len(ax.get_lines()) == 42  # one line each, and that of the legend for those left out
+    assert len(ax.get_legend().get_texts()) == 12
