@@ -52,7 +52,11 @@ def documented_names():
             if kind == "currentmodule":
                 module = name
             elif kind == "automodule":
-                listed = re.search(r":members:(.*)", options)[1].replace(" ", "")
+                # Without members, those have directives of their own.
+                listed = re.search(r":members:(.*)", options)
+                if listed is None:
+                    continue
+                listed = listed[1].replace(" ", "")
                 members = listed.split(",") if listed else importlib.import_module(name).__all__
                 names.update(f"{name}.{member}" for member in members)
             else:
@@ -116,6 +120,21 @@ def test_the_architecture_page_names_all_modules_of_a_fit_and_no_others():
     assert set(re.findall(r"`(_\w+/\w+\.py)`", page)) == modules
     paths = re.findall(r"`([\w/]+\.(?:pyx?|md))`", page)
     assert [path for path in paths if not ((ROOT / path).exists() or (ROOT / "amofa" / path).exists())] == []
+
+
+def test_each_picture_is_shown_beside_its_function():
+    page = (DOCS / "api" / "plot.rst").read_text(encoding="utf-8")
+    functions = re.findall(
+        r"^\.\. autofunction:: (\w+)\n\n\.\. image:: \.\./images/plot/(\w+)\.png", page, re.MULTILINE
+    )
+    assert {one for one, _ in functions} == set(importlib.import_module("amofa.plot").__all__) - {
+        *("sensible", "suitable", "use_files"),
+    }
+    guide = (DOCS / "pictures.md").read_text(encoding="utf-8")
+    for function, picture in functions:
+        assert function == picture
+        assert (DOCS / "images" / "plot" / f"{picture}.png").is_file()
+        assert f"`{function}(" in guide or f"amofa.plot.{function}(" in guide
 
 
 def test_the_api_is_complete():

@@ -22,6 +22,7 @@ from amofa.plot._axes import (
     dots,
     drawn_rows,
     ink,
+    legend_above,
     legend_beside,
     log_scale,
     name_axes,
@@ -280,7 +281,8 @@ def outliers(
 ) -> Axes:
     """Draw how low the log density of each row is, below the median of all rows, in the colours of their components.
 
-    Rows above the line have the lowest densities: those that the model explains least.
+    Rows above the line have the lowest densities: those that the model explains least. Rows that have become components
+    of their own have rings, since their density is not low.
 
     Parameters
     ----------
@@ -289,9 +291,10 @@ def outliers(
         Rows with missing cells, NaN, have the density of their other cells, which is not to be compared with that of
         complete rows.
     share : float, default 0.01
-        The share of the rows that is above the line.
+        The share of the rows that is above the line. Components with less than this share of the rows get rings.
     n_named : int, default 8
-        How many rows are named: by the index of X if it has one, otherwise by their numbers from 0.
+        How many of the lowest rows are named, and how many of those with rings: by the index of X if it has one,
+        otherwise by their numbers from 0.
     ax : matplotlib.axes.Axes, optional
 
     Returns
@@ -324,12 +327,17 @@ def outliers(
     lowest = np.argsort(-depths, kind="stable")
     # Of very many rows, some, but all that are above the line.
     shown = np.union1d(drawn_rows(len(table)), np.flatnonzero(depths > threshold))
+    labels = model.predict(table)
+    rare = np.flatnonzero(np.bincount(labels, minlength=model.n_components)[labels] < share * len(table))
+    shown = np.union1d(shown, rare)
     colors = np.array(component_colors(model.n_components))
-    ax.scatter(shown, depths[shown], c=colors[model.predict(table[shown])], **dots(len(shown)))
-    ax.axhline(threshold, color=ink(ax, 0.7), linewidth=1.0, linestyle="--", label=f"{share:.3g} of the rows above")
+    ax.scatter(shown, depths[shown], c=colors[labels[shown]], **dots(len(shown)))
+    if len(rare):
+        ax.plot(rare, depths[rare], "o", mfc="none", mec=ink(ax, 0.7), ms=9, label="component of few rows")
+    ax.axhline(threshold, color=ink(ax, 0.7), linewidth=1.0, linestyle="--", label=f"{share:.2g} of all above")
     index: Any = getattr(X, "index", None) if hasattr(X, "iloc") else None
     names = range(len(table)) if index is None else list(index)
-    for i in lowest[:number].tolist():
+    for i in dict.fromkeys([*lowest[:number].tolist(), *rare[:number].tolist()]):
         ax.annotate(
             plain_text(str(names[i])), (i, depths[i]), xytext=(4, 0), textcoords="offset points",
             fontsize="x-small", va="center", annotation_clip=True,
@@ -339,4 +347,6 @@ def outliers(
         log_scale(ax, spread)
     ax.margins(x=0.05)
     name_axes(ax, "row", "below the median log density, nats")
+    if len(rare):
+        legend_above(ax)
     return ax

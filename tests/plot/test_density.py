@@ -54,6 +54,16 @@ def test_outliers(plane):
     assert amofa.plot.outliers(plane, plane.sample(300, 0)[0], n_named=0).get_yscale() == "linear"
 
 
+def test_rows_that_are_components_of_their_own_have_rings(rng):
+    X = np.concatenate([rng.normal(0, 1, (300, 2)), [[30.0, 30.0]]])
+    two = Mixture([300 / 301, 1 / 301], [[0.0, 0.0], [30.0, 30.0]], [np.zeros((2, 0))] * 2, [[1.0, 1.0], [1e-4, 1e-4]])
+    ax = amofa.plot.outliers(two, X, n_named=1)
+    (rings,) = [line for line in ax.get_lines() if line.get_label() == "component of few rows"]
+    assert rings.get_xdata().tolist() == [300]
+    assert "300" in [text.get_text() for text in ax.texts]
+    rendered(ax)
+
+
 def test_outliers_have_the_names_of_a_frame(plane):
     pandas = pytest.importorskip("pandas")
     X = plane.sample(20, 0)[0]
