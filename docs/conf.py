@@ -44,6 +44,8 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = f"amofa {release}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["amofa.css"]
 
 
 def finish_docstring(app, what, name, obj, options, lines):

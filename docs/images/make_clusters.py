@@ -30,7 +30,7 @@ amofa.plot.tree(model, ax=right)
 right.set_title("tree of joins")
 buffer = io.BytesIO()
 figure.savefig(buffer)
-# A palette of 64 colours makes the file a third as large.
-image = Image.open(buffer).convert("RGB").quantize(64)
+# A palette of 256 colours makes the file a third as large.
+image = Image.open(buffer).convert("RGB").quantize(256, kmeans=8)
 image.save(Path(__file__).with_name("clusters.png"), optimize=True)
 print(model.clusters())

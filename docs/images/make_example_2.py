@@ -25,6 +25,6 @@ amofa.plot.clusters(amofa.fit(X), X, ax=right)
 right.set_title("amofa.fit(X)")
 buffer = io.BytesIO()
 figure.savefig(buffer)
-# A palette of 64 colours makes the file a third as large.
-image = Image.open(buffer).convert("RGB").quantize(64)
+# A palette of 256 colours makes the file a third as large.
+image = Image.open(buffer).convert("RGB").quantize(256, kmeans=8)
 image.save(Path(__file__).with_name("example_2.png"), optimize=True)
