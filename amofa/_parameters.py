@@ -81,14 +81,22 @@ class Parameters:
         return parameters
 
     @classmethod
-    def of_one_component(cls, uniquenesses: FloatArray) -> Parameters:
+    def of_one_component(cls, uniquenesses: FloatArray, degrees_of_freedom: float = np.inf) -> Parameters:
         """Return one component at the origin, without factors."""
         d = len(uniquenesses)
-        return cls.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), uniquenesses)])
+        return cls.from_components([Component(1.0, np.zeros(d), np.zeros((0, d)), uniquenesses, degrees_of_freedom)])
 
     @property
     def n_components(self) -> int:
         return len(self.n_factors)
+
+    @property
+    def n_tail_parameters(self) -> int:
+        """Number of free degrees of freedom: none if all are infinite, one if all are the same, else K."""
+        degrees = self.degrees_of_freedom
+        if np.isinf(degrees).all():
+            return 0
+        return 1 if (degrees == degrees[0]).all() else len(degrees)
 
     def component_loadings(self, k: int) -> FloatArray:
         """Return the loadings of component k as a view, (p_k, d)."""
@@ -111,6 +119,12 @@ class Parameters:
     def copy(self) -> Parameters:
         twin = Parameters(self.n_features, self.n_factors)
         twin.buffer[:] = self.buffer
+        return twin
+
+    def with_tails(self, degrees_of_freedom: float | FloatArray) -> Parameters:
+        """Return the same mixture with other degrees of freedom, of all components or (K,)."""
+        twin = self.copy()
+        twin.degrees_of_freedom[:] = degrees_of_freedom
         return twin
 
     def without(self, k: int) -> Parameters:

@@ -159,8 +159,11 @@ class Pricing(Protocol):
     def mean_prices(self, count: float) -> tuple[float, float]:
         """Return a and b: the mean costs 1/2 max(a - log |Sigma|, b)."""
 
-    def mixture(self, components: Sequence[Shape]) -> float:
-        """Return the price of all components, each a soft count, number of factors and log |Sigma|."""
+    def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
+        """Return the price of all components, each a soft count, number of factors and log |Sigma|.
+
+        Degrees of freedom that were found are paid for, too.
+        """
 
 
 def free_loadings(d: int, p: int, n_noise: int) -> int:
@@ -171,7 +174,8 @@ def free_loadings(d: int, p: int, n_noise: int) -> int:
 class Evidence:
     """Minus the log evidence by Laplace's method, with weak priors (docs/criterion.md).
 
-    A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading or a weight 1/2 log N; a uniqueness what
+    A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading, a weight or degrees of freedom 1/2
+    log N; a uniqueness what
     Laplace's method gives with its prior, whose exponent nu is `prior_count`. Columns are in the units of the search;
     N is the number of rows, n.
     """
@@ -213,8 +217,8 @@ class Evidence:
         price = self.normaliser + 0.5 * math.log((max(count, 1.0) / 2 + self.rows / 4) / (2 * math.pi))
         return self.n_noise * max(0.0, price)
 
-    def mixture(self, components: Sequence[Shape]) -> float:
-        total = sum(self.component(*shape) for shape in components) - 0.5 * self.log_n
+    def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
+        total = sum(self.component(*shape) for shape in components) + 0.5 * self.log_n * (n_tail_parameters - 1)
         return total + self._noise_price(self.n) if self.is_shared else total
 
 
@@ -251,7 +255,7 @@ class Likelihood:
     def mean_prices(self, count: float) -> tuple[float, float]:
         return -math.inf, 0.0
 
-    def mixture(self, components: Sequence[Shape]) -> float:
+    def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
         return 0.0
 
 
@@ -275,9 +279,10 @@ class Counted:
     def mean_prices(self, count: float) -> tuple[float, float]:
         return -math.inf, 0.0
 
-    def mixture(self, components: Sequence[Shape]) -> float:
+    def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
         n_factors = tuple(p for _, p, _ in components)
         price = self._price(n_factors, tuple(count / self.n for count, _, _ in components))
+        price += self._tied_price(1.0) * n_tail_parameters
         if self.noise.is_shared:
             # Beyond those of a single component, these are not parameters.
             one = self._tied_price(1.0) * self.n_features

@@ -58,6 +58,8 @@ def fit(
     noise_floor: float | ArrayLike | None = None,
     prior_scale: ArrayLike | None = None,
     prior_rows: float | None = None,
+    tails: str = "normal",
+    degrees_of_freedom: float | None = None,
     tol: float = 1e-5,
     max_iter: int = 100,
     callback: Callback | None = None,
@@ -71,7 +73,8 @@ def fit(
     """Fit a mixture of factor analysers; numbers of components and factors that are not given are found.
 
     The options come in groups: what is given (`n_components` to `init`), the search (`search`, `criterion`), the
-    uniquenesses (`noise` to `prior_rows`), and how the fit runs (`tol` to `n_threads`).
+    uniquenesses (`noise` to `prior_rows`), the tails of components (`tails`, `degrees_of_freedom`), and how the fit
+    runs (`tol` to `n_threads`).
 
     Parameters
     ----------
@@ -120,6 +123,13 @@ def fit(
     prior_rows : float, optional
         Strength of this prior: near its centre it is worth half this number of rows. By default 4; 0 means no prior.
         For "thorough" only.
+    tails : {"normal", "t", "auto"}, default "normal"
+        Distributions of the components: normal, or multivariate t, whose tails are heavier, so that far rows change a
+        component little and need none of their own (docs/tails.md). "auto" tries t components from the best mixture
+        of normal ones, and lets the criterion choose. "paper" has "normal" only.
+    degrees_of_freedom : float, optional
+        Of all t components, with ``tails="t"``: the fewer, the heavier their tails. If not given they are found between
+        2.1 and 1000, one number for all components or, if that costs less, one for each.
     tol : float, default 1e-5
         EM ends when the criterion is within about this of its limit, in nats per row. With "paper", EM ends when the
         criterion changes by less than this, and a move must gain more.
@@ -207,7 +217,7 @@ def fit(
     # In the order of the fields, which is that of the arguments.
     options = FitOptions(
         n_components, n_factors, max_components, max_factors, init,
-        search, criterion, noise, noise_floor, prior_scale, prior_rows,
+        search, criterion, noise, noise_floor, prior_scale, prior_rows, tails, degrees_of_freedom,
         tol, max_iter, callback, on_iteration, progress, on_interrupt, max_time, checkpoint, n_threads,
     )  # fmt: skip
     names = column_names(X)

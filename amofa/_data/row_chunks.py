@@ -54,7 +54,7 @@ class PosteriorBlock(NamedTuple):
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)
     scores: FloatArray  # (P, n), or (0, n) if not asked for
-    spreads: FloatArray | None = None  # (K, n), with the scores of t components: see `Evaluator.spreads`
+    spreads: FloatArray | None = None  # (K, n), of t components if asked for: see `Evaluator.spreads`
 
 
 @dataclass(frozen=True)
@@ -312,34 +312,41 @@ class Samples:
 
         return self._in_parts(make_worker, parts)
 
-    def posterior(self, mixture: Evaluator, *, with_scores: bool = False) -> Iterator[PosteriorBlock]:
-        """Yield log densities, responsibilities and, if asked for, factor scores of all rows in order."""
-        return map(self._looker(mixture, with_scores), range(self._n_chunks))
+    def posterior(
+        self, mixture: Evaluator, *, with_scores: bool = False, with_spreads: bool = False
+    ) -> Iterator[PosteriorBlock]:
+        """Yield log densities, responsibilities and, if asked for, factor scores and spreads of all rows in order."""
+        return map(self._looker(mixture, with_scores, with_spreads), range(self._n_chunks))
 
     def over_posterior(
-        self, parameters: Parameters, function: Callable[[PosteriorBlock], Result], *, with_scores: bool = False
+        self,
+        parameters: Parameters,
+        function: Callable[[PosteriorBlock], Result],
+        *,
+        with_scores: bool = False,
+        with_spreads: bool = False,
     ) -> list[Result]:
-        """Yield the results of a function for each block of the same, in order; it is called in several threads."""
+        """Return the results of a function for each block of the same, in order; it is called in several threads."""
         evaluator = Evaluator(parameters)
         parts = self._parts(parameters.n_components, len(parameters.loadings))
 
         def make_worker() -> Callable[[range], list[Result]]:
-            look = self._looker(evaluator.twin() if len(parts) > 1 else evaluator, with_scores)
+            look = self._looker(evaluator.twin() if len(parts) > 1 else evaluator, with_scores, with_spreads)
             return lambda chunks: [function(look(i)) for i in chunks]
 
         return [result for part in self._in_parts(make_worker, parts) for result in part]
 
-    def _looker(self, mixture: Evaluator, with_scores: bool) -> Callable[[int], PosteriorBlock]:
+    def _looker(self, mixture: Evaluator, with_scores: bool, with_spreads: bool) -> Callable[[int], PosteriorBlock]:
         """Return a function for one thread that computes the posterior of chunks by number."""
         read, parameters = self._reader(), mixture.parameters
-        has_tails = bool(np.isfinite(parameters.degrees_of_freedom).any())
+        with_spreads = with_spreads and parameters.n_tail_parameters > 0
 
         def look(i: int) -> PosteriorBlock:
             x, row_weights = read(i)
             start, n = i * self._step, x.shape[1]
             log_density, responsibilities = np.empty(n), np.empty((parameters.n_components, n))
             scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
-            log_joint = np.empty((parameters.n_components, n)) if with_scores and has_tails else None
+            log_joint = np.empty((parameters.n_components, n)) if with_spreads else None
             _posterior.posterior(
                 x,
                 parameters.offsets,

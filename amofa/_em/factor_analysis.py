@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from amofa._em.tails import most_factors
 from amofa._kernels._factor_analysis import Solver
 from amofa._kernels._noise import maximize_isotropic, prior_cost
 from amofa._noise import Noise
@@ -224,11 +225,15 @@ class FactorChoice:
     noise: Noise  # shared uniquenesses are left as they are given
     n_factors: int | None = None  # kept if given
     max_factors: int | None = None
+    degrees_of_freedom: float = np.inf  # finite for t components
     is_rough: bool = False  # whether a few eigendecompositions do, where EM goes on to the maximum
 
     def most_factors(self, count: float, spread: Spread) -> int:
         """Return the maximum that leaves at least two rows for each coefficient of a column's regression on them."""
-        most = min(len(self.prior.floor) - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
+        d = len(self.prior.floor)
+        most = min(d - 1, spread.rank_limit - 1, int((count - 1) // 2) - 1)
+        if self.degrees_of_freedom < np.inf:
+            most = int(min(most, most_factors(count, d, self.degrees_of_freedom)))
         return max(0, most if self.max_factors is None else min(most, self.max_factors))
 
     def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:

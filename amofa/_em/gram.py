@@ -74,16 +74,19 @@ class Panel:
         return choose_principal(solver, self.rows, count, uniquenesses, floor, numbers, n_rounds, pricing)
 
 
-def means_and_panels(samples: Samples, responsibilities: FloatArray) -> tuple[FloatArray, list[Panel]]:
-    """Return the means of the components, (K, d), and their second moments about them.
+def means_and_panels(
+    samples: Samples, responsibilities: FloatArray, counts: FloatArray | None = None
+) -> tuple[FloatArray, list[Panel]]:
+    """Return the means of the components, (K, d), and their second moments about them, divided by their counts.
 
-    The responsibilities (K, n) are multiplied by the row weights.
+    The responsibilities (K, n) are multiplied by the row weights, and of t components by those of the tails. The counts
+    (K,) are their sums if none are given.
     """
     x = np.concatenate([x for x, _ in samples.chunks()], axis=1)
-    counts = responsibilities.sum(axis=1)
-    means = np.asarray(responsibilities @ x.T / np.where(counts > 0, counts, 1.0)[:, None])
+    sums = responsibilities.sum(axis=1)
+    means = np.asarray(responsibilities @ x.T / np.where(sums > 0, sums, 1.0)[:, None])
     panels = []
-    for h, count, mean in zip(responsibilities, counts, means, strict=True):
+    for h, count, mean in zip(responsibilities, sums if counts is None else counts, means, strict=True):
         rows = h > LEAST_SHARE * count
         share = np.sqrt(h[rows] / count) if count > 0 else h[rows]
         panels.append(Panel(share[:, None] * (x[:, rows].T - mean)))

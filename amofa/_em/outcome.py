@@ -17,6 +17,7 @@ class RowMoments:
     """Moments of the rows under a mixture."""
 
     counts: FloatArray  # soft counts, (K,)
+    tail_counts: FloatArray  # (K,) those in which rows in the tails of t components count less
     means: FloatArray  # (K, d)
     spreads: Sequence[Spread]  # second moments about these means
 

@@ -15,6 +15,7 @@ from amofa._em.driver import CHOOSE, CONVERGED, GIVE_UP, GO_ON, Decision, Tell, 
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior, Spread
 from amofa._em.gram import Panel, means_and_panels, solve_panels
 from amofa._em.outcome import Outcome, RowMoments
+from amofa._em.tails import least_rows
 from amofa._kernels._factor_analysis import Solver
 from amofa._kernels._pairs import Pairs
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
@@ -59,6 +60,17 @@ class Problem:
     check: Callable[[], None] = go_on  # raises an exception if the search must stop
     steps: FloatArray | None = None  # of rounded columns, if these have a price, (d,)
     least_rows: float = LEAST_ROWS
+    degrees_of_freedom: float = np.inf  # of new components
+    finds_tails: bool = False  # whether degrees of freedom are found, and paid for
+
+    def with_tails(self, degrees_of_freedom: float) -> Problem:
+        """Return the problem of components with these degrees of freedom."""
+        return replace(
+            self,
+            choice=replace(self.choice, degrees_of_freedom=degrees_of_freedom),
+            least_rows=max(self.least_rows, least_rows(len(self.prior.floor), degrees_of_freedom)),
+            degrees_of_freedom=degrees_of_freedom,
+        )
 
     def rough(self) -> Problem:
         """Return the problem with the numbers of factors chosen roughly."""
@@ -181,6 +193,7 @@ class ProfileIterate(ABC):
     scaled_log_likelihood: float
     entropy: float
     counts: FloatArray
+    tail_counts: FloatArray
     means: FloatArray
 
     @abstractmethod
@@ -214,14 +227,19 @@ class ProfileIterate(ABC):
         pricing = self.problem.pricing
         counts, steps = self.parameters.weights * self.samples.total_weight, self.problem.steps
         shapes = list(zip(counts.tolist(), self.parameters.n_factors, self.log_determinants(), strict=True))
-        price = pricing.mixture(shapes) + (self.entropy if pricing.uses_entropy else 0.0) - self.samples.log_jacobian
+        n_tails = self.parameters.n_tail_parameters if self.problem.finds_tails else 0
+        price = (
+            pricing.mixture(shapes, n_tails)
+            + (self.entropy if pricing.uses_entropy else 0.0)
+            - self.samples.log_jacobian
+        )
         return price if steps is None else price + rounding_price(counts, self.parameters.uniquenesses, steps)
 
     def cost(self, objective: float) -> float:
         return objective + self.price()
 
     def moments(self) -> RowMoments:
-        return RowMoments(self.counts, self.means, self.spreads())
+        return RowMoments(self.counts, self.tail_counts, self.means, self.spreads())
 
     def outcome(self, objective: float, n_iter: int, converged: bool) -> Outcome:
         cost = self.cost(objective)
@@ -255,7 +273,8 @@ class ProfileIterate(ABC):
                 if count < self.problem.least_rows and (given in (None, len(old.loadings)) or count == 0):
                     return old
                 best = self.problem.choice.best(count, spreads[k], old.uniquenesses, len(old.loadings))
-                return Component(count / total, self.means[k].copy(), best.loadings, best.uniquenesses)
+                mean, degrees = self.means[k].copy(), old.degrees_of_freedom
+                return Component(count / total, mean, best.loadings, best.uniquenesses, degrees)
 
             return component
 
@@ -281,7 +300,8 @@ class CovarianceIterate(ProfileIterate):
             problem.pricing.uses_entropy,
         )
         # Arrays of the iteration itself, which each E-step fills.
-        self.counts, self.means = self.iteration.soft_counts, self.iteration.means
+        self.counts, self.tail_counts = self.iteration.soft_counts, self.iteration.tail_counts
+        self.means = self.iteration.means
         self.spaces = OneEach(self.iteration.step_space)
         self.near: Near | None = None
         K = parameters.n_components
@@ -377,7 +397,7 @@ class RowsIterate(ProfileIterate):
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem) -> None:
         self.samples, self.parameters, self.problem = samples, parameters, problem
         self.least_count = self.scaled_log_likelihood = self.entropy = 0.0
-        self.counts = np.zeros(parameters.n_components)
+        self.counts = self.tail_counts = np.zeros(parameters.n_components)
         self.means = np.zeros((parameters.n_components, parameters.n_features))
         self.panels: list[Panel] = []
         self.responsibilities = np.empty((parameters.n_components, samples.n_rows))
@@ -388,15 +408,21 @@ class RowsIterate(ProfileIterate):
     def expect(self) -> float:
         """Run the E-step and return minus the penalised log-likelihood, nats."""
         self.scaled_log_likelihood = self.entropy = 0.0
-        for block in self.samples.posterior(Evaluator(self.parameters)):
+        spreads = None if self.parameters.n_tail_parameters == 0 else np.empty_like(self.responsibilities)
+        for block in self.samples.posterior(Evaluator(self.parameters), with_spreads=True):
             h, w = block.responsibilities, block.row_weights
             ones = np.ones(h.shape[1]) if w is None else w
             self.scaled_log_likelihood += float(block.log_density @ ones)
             self.entropy -= float((h * np.log(np.where(h > 0, h, 1.0))).sum(axis=0) @ ones)
             self.responsibilities[:, block.rows] = h * ones
+            if spreads is not None:
+                spreads[:, block.rows] = block.spreads
         self.counts = self.responsibilities.sum(axis=1)
         self.least_count = float(self.counts.min())
-        self.means, self.panels = means_and_panels(self.samples, self.responsibilities)
+        # The M-step of t components weighs rows by (nu + d) / (nu + m) (Peel & McLachlan 2000).
+        weighted = self.responsibilities if spreads is None else self.responsibilities / spreads
+        self.tail_counts = weighted.sum(axis=1)
+        self.means, self.panels = means_and_panels(self.samples, weighted, self.counts)
         prior, noise = self.problem.prior, self.problem.noise
         return prior.cost(self.parameters.uniquenesses, noise) - self.scaled_log_likelihood
 

@@ -17,7 +17,7 @@ from amofa._data.npz import write_arrays
 from amofa._model.files import model_arrays
 from amofa._model.from_arrays import parameters_from_arrays
 from amofa._model.summary import summarize
-from amofa._model.tails import n_tail_parameters, stretches
+from amofa._model.tails import stretches
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 from amofa.criterion import n_parameters
@@ -145,7 +145,7 @@ class BaseMixture:
         """
         if self._report is None:
             of_normal = n_parameters(self.n_features, self._parameters.n_factors)
-            return of_normal + n_tail_parameters(self._parameters)
+            return of_normal + self._parameters.n_tail_parameters
         return self._report.n_parameters
 
     # -- what the fit says --

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 
 Generator = np.random.Generator | np.random.RandomState
@@ -50,11 +49,3 @@ def radius_of_same_mass(degrees_of_freedom: float, deviations: float) -> float:
     # It may be beyond all numbers for few degrees of freedom.
     with np.errstate(over="ignore"):
         return float(np.sqrt(degrees_of_freedom * np.expm1(deviations**2 / degrees_of_freedom)))
-
-
-def n_tail_parameters(parameters: Parameters) -> int:
-    """Return the number of free degrees of freedom: none if all are infinite, one if all are the same, else K."""
-    degrees = parameters.degrees_of_freedom
-    if np.isinf(degrees).all():
-        return 0
-    return 1 if (degrees == degrees[0]).all() else len(degrees)

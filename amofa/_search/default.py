@@ -17,12 +17,16 @@ from amofa._noise import Noise
 from amofa._parameters import Parameters
 from amofa._search.constraints import REFINEMENT, Constraints
 from amofa._search.descent import Descent, least_gain
+from amofa._search.families import Family
 from amofa._search.levels import Levels
 from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import with_tied_noise, without_idle
 from amofa._search.state import END, State
+from amofa._search.tails import with_found_tails
 from amofa._search.ways import ways_in
 
+# Mixtures are searched again if other tails gain more than this, in nats.
+_WORTH_A_LOOK = 1.0
 # EM of the chosen model uses this share of the tolerance.
 _REFINED = 1e-5
 # Other starts have no fewer than this share of the components that were found or, if their number is given, up to so
@@ -40,12 +44,12 @@ class DefaultSearch(Descent):
     state, constraints, monitor
         As in `Search`.
     levels : Levels
-        The rows, and the problem for each kind of noise.
+        The rows, and the problem of each family.
     given : callable, optional
         Makes the mixture to start from, for a problem. The result never costs more than this mixture.
-    families : sequence of Noise
-        Kinds of noise, in the order in which they are searched. Shared noise after separate noise starts from what
-        was found.
+    families : sequence of Family
+        In the order in which they are searched. Shared noise after separate noise, and tails, start from what was
+        found.
     """
 
     PHASES = ("start", *Descent.MOVES, "conclude", "explore", "refine")
@@ -55,7 +59,7 @@ class DefaultSearch(Descent):
         state: State,
         levels: Levels,
         given: Callable[[Problem], Parameters] | None,
-        families: Sequence[Noise],
+        families: Sequence[Family],
         *,
         constraints: Constraints,
         monitor: Monitor,
@@ -63,22 +67,38 @@ class DefaultSearch(Descent):
         super().__init__(state, levels, constraints, monitor)
         self.given, self.families = given, families
 
-    # -- phases: a kind of noise -----------------------------------------------------------------------------------
+    # -- phases: a family ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start with the next kind of noise: from what is known of it, the given mixture, or one component."""
+        """Start with the next family: from what is known of it or another one, a given mixture, or one component."""
         state = self.state
-        state.noise, state.found, state.ways = self.families[state.family], None, None
+        state.found, state.ways = None, None
         state.splits, state.known, state.thorough = [], [], False
-        seed = state.seeds[state.family] if state.seeds else None
-        if state.seeds and seed is None:
-            self._end_family()
-        elif seed is not None:
+        seed, source = state.seeds[state.family] if state.seeds else None, self._source()
+        if seed is not None:
             self._settle(seed.parameters)
-        elif state.noise is Noise.SHARED and state.results:
+        elif source is not None and self.family.has_same_tails(self.families[source]):
             self._share()
+        elif source is not None:
+            found = state.results[source]
+            assert found is not None
+            self._settle(found.parameters.with_tails(self.family.degrees_of_freedom), "tails")
+        elif state.seeds or (self.family.has_tails and not self.families[0].has_tails):
+            self._end_family()
         else:
             self._start_anew()
+
+    def _source(self) -> int | None:
+        """Return the number of the family from whose best mixture the present one starts, if it does."""
+        state = self.state
+        costs = [(not self._reaches(each), each.cost, i) for i, each in enumerate(state.results) if each is not None]
+        if not costs:
+            return None
+        best = min(costs)[-1]
+        family, other = self.family, self.families[best]
+        # Shared noise that cost more than separate noise on few rows costs still more on many.
+        is_old = bool(state.seeds) and family.has_same_tails(other) and state.seeds[best] is not None
+        return best if family.follows(other) and not is_old else None
 
     def _start_anew(self) -> None:
         state = self.state
@@ -98,9 +118,9 @@ class DefaultSearch(Descent):
         self._accept("start", -1, self._fit(self._one_component(), choose_at=(0,)))
         self._go_to("look")
 
-    def _settle(self, pending: Parameters) -> None:
+    def _settle(self, pending: Parameters, action: str = "start") -> None:
         state = self.state
-        state.pending, state.action, state.component, state.thorough = pending, "start", -1, False
+        state.pending, state.action, state.component, state.thorough = pending, action, -1, False
         self._go_to("settle")
 
     def _share(self) -> None:
@@ -116,9 +136,18 @@ class DefaultSearch(Descent):
         self._go_to("look" if accepted else "explore")
         self._see("share", -1, fit, accepted=accepted)
 
+    def tidy(self) -> None:
+        """Merge the components as far as that pays, then find their tails."""
+        super().tidy()
+        if self.state.phase == "look":
+            self._find_tails()
+
     def conclude(self) -> None:
         """End a descent; give the components the numbers of factors of a given sequence, the heaviest first."""
         state, n_factors = self.state, self.constraints.n_factors
+        if not self._is_far_behind() and self._find_tails() > _WORTH_A_LOOK:
+            self._go_to("look")
+            return
         if isinstance(n_factors, tuple) and self.level.is_whole:
             start = self._with_factors(n_factors)
             problem = self.problem
@@ -134,7 +163,7 @@ class DefaultSearch(Descent):
         self._go_to("explore")
 
     def explore(self) -> None:
-        """Descend from the next start of the kind of noise; these are found when the first descent has ended."""
+        """Descend from the next start of the family; these are found when the first descent has ended."""
         state = self.state
         if state.ways is None:
             state.ways = self._ways()
@@ -149,6 +178,8 @@ class DefaultSearch(Descent):
         If one was given, it is the only one, with shared noise after separate noise.
         """
         state = self.state
+        if self.is_trial():
+            return []
         if self.given is not None:
             return [self.given(self.problem)] if state.results else []
         if state.seeds or state.fits or self.most() == 1:
@@ -172,15 +203,16 @@ class DefaultSearch(Descent):
             self._end_level()
 
     def _end_level(self) -> None:
-        """Continue on more rows, from the best mixture of each kind of noise.
+        """Continue on more rows, from the best mixture of each kind of noise, or from the best one if it has tails.
 
-        Shared noise that costs more than separate noise on few rows costs still more on many.
+        Shared noise that costs more than separate noise on few rows costs still more on many, and so do lighter tails.
         """
         state = self.state
         best = min((found for found in state.results if found), key=lambda found: found.cost)
+        tails = self.families[next(i for i, found in enumerate(state.results) if found is best)].degrees_of_freedom
         state.seeds = [
-            found if found is best or noise is not Noise.SHARED else None
-            for noise, found in zip(self.families, state.results, strict=True)
+            found if found is best or family == (Noise.COMPONENT, tails) else None
+            for family, found in zip(self.families, state.results, strict=True)
         ]
         state.results, state.family, state.seed_cost = [], 0, None
         state.level += 1
@@ -192,11 +224,11 @@ class DefaultSearch(Descent):
     def refine(self) -> None:
         """Run EM of the best mixture to a tolerance so small that the result does not depend on it visibly.
 
-        Those of other kinds of noise that this could make better follow.
+        Those of other families that this could make better follow.
         """
         state = self.state
         # Refining can gain at most the tolerance of EM.
-        tolerance = self.level.problems[self.families[0]].tol * self.level.total_weight
+        tolerance = self.level.problems[0].tol * self.level.total_weight
         candidates = [
             (found.cost, i)
             for i, found in enumerate(state.results)
@@ -206,7 +238,7 @@ class DefaultSearch(Descent):
             self._go_to(END)
             return
         _, i = min(candidates)
-        state.current, state.noise, state.results[i] = state.results[i], self.families[i], None
+        state.current, state.family, state.results[i] = state.results[i], i, None
         self._refine()
         # A model whose EM has not converged must be better by more than rounding.
         handicap = least_gain(self.current)
@@ -215,6 +247,9 @@ class DefaultSearch(Descent):
 
     def _refine(self) -> None:
         """Refine the present mixture; keep the result if it costs no more."""
+        self._find_tails()
+        if self.current.n_components > 1:
+            self._find_tails(one_each=True)
         refined = self._refined(self.current.parameters)
         if self.is_forced:
             # Components that were two at the coarser tolerance may coincide, or one may have lost its rows.
@@ -233,6 +268,34 @@ class DefaultSearch(Descent):
 
     # -- what phases have in common --------------------------------------------------------------------------------
 
+    @property
+    def family(self) -> Family:
+        return self.families[self.state.family]
+
+    def is_trial(self) -> bool:
+        """Return whether tails are tried, which are worth a search only if they cost less at once."""
+        state = self.state
+        if self.families[0].has_tails or not self.family.has_tails or (state.seeds and state.seeds[state.family]):
+            return False
+        return any(state.results)
+
+    def _find_tails(self, *, one_each: bool = False) -> float:
+        """Find degrees of freedom, the same of all components or one each, if that is asked for and pays.
+
+        Returns what it gains, in nats.
+        """
+        if not (self.problem.finds_tails and self.family.has_tails):
+            return 0.0
+        before = self.current
+        fit = with_found_tails(self.level.samples, before, self._fit, one_each=one_each)
+        if fit is before:
+            return 0.0
+        accepted = bool(fit.cost < self.bar())
+        if accepted:
+            self.state.current = fit
+        self._see("tails", -1, fit, accepted=accepted)
+        return before.cost - self.current.cost
+
     def _reaches(self, outcome: Outcome) -> bool:
         """Return whether a mixture has the number of components that is wanted."""
         return self.constraints.n_components in (None, outcome.n_components)
@@ -247,7 +310,7 @@ class DefaultSearch(Descent):
         d = self.samples.n_features
         # A floor may be above the variance.
         noise = np.full(d, max(1.0, float(self.problem.prior.floor.max())))
-        return Parameters.of_one_component(noise)
+        return Parameters.of_one_component(noise, self.problem.degrees_of_freedom)
 
     def _with_factors(self, n_factors: tuple[int, ...]) -> Parameters:
         parameters, moments = self.current.parameters, self._moments()

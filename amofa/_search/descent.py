@@ -78,7 +78,7 @@ class Descent(Search):
         state = self.state
         assert state.pending is not None
         # Other ways in are merged before they have to converge.
-        is_first = state.found is None or self.is_forced
+        is_first = (state.found is None and not self.is_trial()) or self.is_forced
         max_iter = self.problem.max_iter if is_first else min(_SETTLE_ITERATIONS, self.problem.max_iter)
         fit = self._em(state.pending, self.problem, max_iter, choose_at=(0,))
         self._accept(state.action, state.component, fit)
@@ -163,7 +163,7 @@ class Descent(Search):
         if self.is_forced or not chosen:
             return
         fit = self._em(self._divided(chosen, splits), self.problem, _OVERSHOOT_ITERATIONS)
-        fit = merged_down(self.level.sample, fit, self.problem, self._fit)
+        fit = merged_down(self.level.sample, fit, self.problem, self.solvers.get(), self._fit)
         accepted = bool(fit.cost < self.bar())
         if accepted:
             self.state.current = fit
@@ -193,7 +193,12 @@ class Descent(Search):
 
     @property
     def problem(self) -> Problem:
-        return self.level.problems[self.state.noise]
+        problem, current = self.level.problems[self.state.family], self.state.current
+        if not problem.finds_tails or current is None:
+            return problem
+        # New components get the tails that were found.
+        degrees = float(current.parameters.degrees_of_freedom[0])
+        return problem if np.isinf(degrees) else problem.with_tails(degrees)
 
     def room(self) -> int:
         """Return how many more components are allowed."""
@@ -213,13 +218,18 @@ class Descent(Search):
 
         Those of the level before are compared with each other, since they still have to grow on more rows.
         """
-        state, cost = self.state, self.current.cost
-        if state.seeds:
+        state, cost, is_trial = self.state, self.current.cost, self.is_trial()
+        if state.seeds and not is_trial:
             if state.seed_cost is None:
                 state.seed_cost = cost
             return cost > state.seed_cost
         costs = [each.cost for each in (*state.results, state.found) if each is not None]
-        return cost >= min(costs, default=np.inf) + _FAR_BEHIND * self.level.total_weight + _ANYWAY
+        allowance = 0.0 if is_trial else _FAR_BEHIND * self.level.total_weight + _ANYWAY
+        return cost >= min(costs, default=np.inf) + allowance
+
+    def is_trial(self) -> bool:
+        """Return whether a mixture is worth splits only if it costs less than the best one without them."""
+        return False
 
     def _most_trials(self) -> int:
         """Return how many moves are tried one by one: with many components, none of them gains much."""
@@ -324,7 +334,8 @@ class Descent(Search):
     def _merge_candidates(self) -> list[MergedPair]:
         moments = self._moments()
         if self.pairs is None or self.pairs[0] is not self.current:
-            pairs = merge_candidates(self.level.sample, self.current.parameters, moments, self.problem)
+            solver = self.solvers.get()
+            pairs = merge_candidates(self.level.sample, self.current.parameters, moments, self.problem, solver)
             self.pairs = self.current, pairs
         return self.pairs[1]
 

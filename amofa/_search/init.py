@@ -149,7 +149,7 @@ def analysers_of_groups(groups: Iterable[Samples], problem: Problem, *, wide: bo
     d = len(problem.prior.floor)
     solver = None if wide else Solver(d)
     noise = np.full(d, max(1.0, float(problem.prior.floor.max())))
-    plain = Parameters.of_one_component(noise)
+    plain = Parameters.of_one_component(noise, problem.degrees_of_freedom)
     components = []
     for group in groups:
         fit = profile_em(group, plain, problem, solver, problem.max_iter, choose_at=(0,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from amofa._data.row_chunks import Samples
 from amofa._em.profile_likelihood import Problem, moments_of_rows
 from amofa._kernels._factor_analysis import Solver
-from amofa._noise import Noise
 from amofa._parameters import Parameters
+from amofa._search.families import Family
 from amofa._typing import FloatArray
 
 # The first level has at least this number of rows, and of rows for each column. Each further one has this many times
@@ -31,7 +31,7 @@ class Level:
 
     samples: Samples  # those for EM
     sample: Samples  # those of them that are read at random, in memory
-    problems: Mapping[Noise, Problem]  # one for each kind of noise
+    problems: Sequence[Problem]  # one for each family
     is_whole: bool
 
     @property
@@ -42,18 +42,18 @@ class Level:
 class Levels:
     """Levels of a search, from few rows to all.
 
-    `problem_of` makes the problem of a kind of noise and a number of rows.
+    `problem_of` makes the problem of a family and a number of rows.
     """
 
     def __init__(
         self,
         samples: Samples,
-        noises: tuple[Noise, ...],
-        problem_of: Callable[[Noise, float], Problem],
+        families: Sequence[Family],
+        problem_of: Callable[[Family, float], Problem],
         *,
         single: bool,
     ) -> None:
-        self.samples, self.noises, self.problem_of = samples, noises, problem_of
+        self.samples, self.families, self.problem_of = samples, families, problem_of
         # Of a huge table only these rows are put in order, so that memory does not grow with the number of rows.
         self.held = samples.thinned()
         n = samples.n_rows
@@ -69,7 +69,7 @@ class Levels:
             sample = self.held if size <= _MOST_UNORDERED else self._spread_out(self.held.n_rows)
         else:
             samples = sample = self._spread_out(size)
-        problems = {noise: self.problem_of(noise, samples.total_weight) for noise in self.noises}
+        problems = [self.problem_of(family, samples.total_weight) for family in self.families]
         return Level(samples, sample, problems, is_whole)
 
     def _spread_out(self, size: int) -> Samples:
@@ -96,7 +96,7 @@ class Levels:
     def _found_order(self) -> NDArray[np.intp]:
         d = self.held.n_features
         one = Parameters.of_one_component(np.ones(d))
-        problem = self.problem_of(self.noises[0], self.held.total_weight)
+        problem = self.problem_of(self.families[0], self.held.total_weight)
         solver = Solver(d) if self.held.n_rows >= d else None
         values, axes = moments_of_rows(self.held, one, problem, solver).spreads[0].axes()
         axes = axes[:3] / np.sqrt(np.maximum(values[:3, None], np.finfo(float).tiny))

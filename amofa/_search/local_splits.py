@@ -13,14 +13,12 @@ from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, log_determinant, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
-from amofa._search.merges import merged_down
+from amofa._search.merges import LEAST_RESPONSIBILITY, merged_down
 from amofa._search.splits import MOST_PARTS, Labels, Survey, layers, parts
 from amofa._search.state import LocalSplit
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
 
-# Rows with a smaller responsibility are left out of the local fit of a component.
-_LEAST_RESPONSIBILITY = 1e-2
 # More rows than this are represented by evenly spread ones until the best start is known.
 _MOST_ROWS = 2048
 
@@ -92,7 +90,7 @@ class LocalSplitter:
     def _whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Outcome] | None:
         """Return the rows of a component and its fit to them; None if there are no rows to divide."""
         weights = self.sample.weights
-        least = _LEAST_RESPONSIBILITY if weights is None else _LEAST_RESPONSIBILITY * weights
+        least = LEAST_RESPONSIBILITY if weights is None else LEAST_RESPONSIBILITY * weights
         rows = np.flatnonzero(responsibilities > least)
         if len(rows) < 2:
             return None
@@ -125,7 +123,7 @@ class LocalSplitter:
 
         fit = em(best.parameters)
         if fit.n_components > 2:
-            fit = merged_down(local, fit, self.problem, em)
+            fit = merged_down(local, fit, self.problem, solver, em)
         if fit.n_components < 2:
             return none
         # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.

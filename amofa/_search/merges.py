@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Spread
 from amofa._em.outcome import Outcome, RowMoments
-from amofa._em.profile_likelihood import Problem
+from amofa._em.profile_likelihood import Problem, profile_em
+from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
 # Numbers of factors of a pair are chosen roughly, unless the increase of its cost is below this, in nats per row.
 _PROMISING = 0.3
+# Pairs of t components get a closer bound unless it is above this, in nats per row, from so many iterations on the rows
+# of both, as far as these have a responsibility above the last number.
+_PROMISING_TAILS, _REFIT_ITERATIONS, LEAST_RESPONSIBILITY = 1.0, 10, 1e-2
 # Each component is paired with this number of others: two sides of a group share most rows with what lies between.
 _PARTNERS = 3
 
@@ -35,7 +39,7 @@ class MergedPair:
 
 
 def merge_candidates(
-    samples: Samples, parameters: Parameters, moments: RowMoments, problem: Problem
+    samples: Samples, parameters: Parameters, moments: RowMoments, problem: Problem, solver: Solver | None
 ) -> list[MergedPair]:
     """Pair each component with those that it shares most rows with; return pairs by increasing excess.
 
@@ -48,13 +52,15 @@ def merge_candidates(
     np.fill_diagonal(overlap, -1.0)
     partners = np.argsort(-overlap, axis=1, kind="stable")[:, : min(_PARTNERS, len(overlap) - 1)]
     pairs = sorted({(min(a, b), max(a, b)) for a, others in enumerate(partners.tolist()) for b in others})
-    quick = problem.rough()
+    quick, has_tails = problem.rough(), problem.degrees_of_freedom < np.inf
     found = []
     for a, b in pairs:
         if min(moments.counts[[a, b]]) > 0:
             pair = _merged(a, b, responsibilities[[a, b]], parameters, moments, quick)
             if pair.excess < _PROMISING * pair.rows(moments.counts):
                 pair = _merged(a, b, responsibilities[[a, b]], parameters, moments, problem)
+            if has_tails and pair.excess < _PROMISING_TAILS * pair.rows(moments.counts):
+                pair = _refitted(samples, pair, responsibilities[a] + responsibilities[b], parameters, problem, solver)
             found.append(pair)
     return sorted(found, key=lambda pair: pair.excess)
 
@@ -77,11 +83,13 @@ def with_merged(parameters: Parameters, pairs: Sequence[MergedPair]) -> Paramete
     return Parameters.from_components([*kept, *(pair.merged for pair in pairs)])
 
 
-def merged_down(samples: Samples, fit: Outcome, problem: Problem, em: Callable[[Parameters], Outcome]) -> Outcome:
+def merged_down(
+    samples: Samples, fit: Outcome, problem: Problem, solver: Solver | None, em: Callable[[Parameters], Outcome]
+) -> Outcome:
     """Merge all pairs that pay by their bounds, and run EM, until none pays."""
     while fit.n_components > 1:
         assert fit.moments is not None
-        pairs = paying(merge_candidates(samples, fit.parameters, fit.moments, problem))
+        pairs = paying(merge_candidates(samples, fit.parameters, fit.moments, problem, solver))
         if not pairs:
             break
         fit = em(with_merged(fit.parameters, pairs))
@@ -92,14 +100,23 @@ def _merged(
     a: int, b: int, responsibilities: FloatArray, parameters: Parameters, moments: RowMoments, problem: Problem
 ) -> MergedPair:
     problem.check()
-    counts, means, spreads = moments.counts[[a, b]], moments.means[[a, b]], (moments.spreads[a], moments.spreads[b])
+    counts, tails = moments.counts[[a, b]], moments.tail_counts[[a, b]]
+    means, spreads = moments.means[[a, b]], (moments.spreads[a], moments.spreads[b])
     old = [parameters.component(k) for k in (a, b)]
     count = float(counts.sum())
     share = float(counts[0] / count)
-    spread = spreads[0].pooled(share, spreads[1], means[0] - means[1])
+    # Rows of t components weigh less in the tails, and so do the components about their common mean.
+    between = float(np.sqrt(tails.prod() / tails.sum() / (counts.prod() / count)))
+    spread = spreads[0].pooled(share, spreads[1], between * (means[0] - means[1]))
     start = share * old[0].uniquenesses + (1 - share) * old[1].uniquenesses
     best = problem.choice.best(count, spread, start, max(len(c.loadings) for c in old))
-    merged = Component(old[0].weight + old[1].weight, counts @ means / count, best.loadings, best.uniquenesses)
+    merged = Component(
+        old[0].weight + old[1].weight,
+        tails @ means / tails.sum(),
+        best.loadings,
+        best.uniquenesses,
+        problem.degrees_of_freedom,
+    )
     separate = sum(
         component_cost(n, own, component, problem)
         for n, own, component in zip(counts.tolist(), spreads, old, strict=True)
@@ -107,6 +124,30 @@ def _merged(
     labels = _x_log_x(responsibilities.sum(axis=0)) - _x_log_x(responsibilities)
     weights = _x_log_x(counts) - _x_log_x(np.array([count]))
     return MergedPair(a, b, merged, best.cost - separate + labels + weights)
+
+
+def _refitted(
+    samples: Samples,
+    pair: MergedPair,
+    responsibilities: FloatArray,
+    parameters: Parameters,
+    problem: Problem,
+    solver: Solver | None,
+) -> MergedPair:
+    """Return a pair of t components with a closer bound, by EM on the rows of both.
+
+    In the first bound, rows keep the weights that they have in the tails of the two.
+    """
+    weights = samples.weights
+    least = LEAST_RESPONSIBILITY if weights is None else LEAST_RESPONSIBILITY * weights
+    rows = np.flatnonzero(responsibilities > least)
+    local = samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+    two = Parameters.from_components([parameters.component(k) for k in (pair.first, pair.second)])
+    apart = profile_em(local, two, problem, solver, 1, choose_at_end=False)
+    one = Parameters.from_components([pair.merged])
+    merged = profile_em(local, one, problem, solver, _REFIT_ITERATIONS, choose_at=(0,), choose_at_end=False)
+    component = merged.parameters.component(0)._replace(weight=pair.merged.weight)
+    return replace(pair, merged=component, excess=min(pair.excess, merged.cost - apart.cost))
 
 
 def component_cost(count: float, spread: Spread, component: Component, problem: Problem) -> float:

@@ -35,6 +35,8 @@ SEARCHES = ("thorough", "paper")
 EVIDENCE = "evidence"
 AUTO = "auto"
 NOISES = (*map(str, Noise), AUTO)
+NORMAL, STUDENT = "normal", "t"
+TAILS = (NORMAL, STUDENT, AUTO)
 # Rows that the prior of a uniqueness is worth. It has a variance from here on.
 _PRIOR_ROWS = 4.0
 
@@ -59,6 +61,7 @@ def _option(
 _N_FACTORS = "number of factors of every component, or one for each with commas; found if not given"
 _CRITERION = f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)"
 _NOISE = f"how uniquenesses are tied: {', '.join(NOISES)} (default: auto, of the thorough search)"
+_TAILS = f"tails of components: {', '.join(TAILS)} (default: normal)"
 _NOISE_FLOOR = "smallest uniqueness, as a share of each column's variance; or with commas, a variance for each column"
 _MAX_TIME = "time after which the best model so far is the result"
 
@@ -88,6 +91,10 @@ class FitOptions:
     )
     prior_scale: ArrayLike | None = field(default=None, metadata=_option())
     prior_rows: float | None = field(default=None, metadata=_option())
+    tails: str = field(default="normal", metadata=_option(_TAILS, str, "NAME"))
+    degrees_of_freedom: float | None = field(
+        default=None, metadata=_option("of t components; found if not given", float, "NU")
+    )
     tol: float = field(default=1e-5, metadata=_option("smallest gain worth going on for, nats per row", float, "NATS"))
     max_iter: int = field(default=100, metadata=_option("most iterations of one EM run", int, "N"))
     callback: Callback | None = field(default=None, metadata=_option(decides=False))
@@ -181,11 +188,22 @@ class FitOptions:
         prior_rows = _PRIOR_ROWS if self.prior_rows is None else self.prior_rows
         return {
             "noise": noise,
+            **self._checked_tails(),
             "criterion": check_choice("criterion", criterion, criteria),
             "prior_rows": None if self.is_paper else check_not_negative("prior_rows", prior_rows),
             "tol": check_positive("tol", self.tol),
             "max_iter": check_whole_number("max_iter", self.max_iter, at_least=1),
         }
+
+    def _checked_tails(self) -> dict[str, Any]:
+        tails, degrees = check_choice("tails", self.tails, TAILS), self.degrees_of_freedom
+        if self.is_paper and tails != NORMAL:
+            raise ValueError(f"tails={tails!r} needs search='thorough'; the paper's has tails='normal' alone")
+        if degrees is not None:
+            degrees = check_positive("degrees_of_freedom", degrees)
+            if tails != STUDENT:
+                raise ValueError(f"degrees_of_freedom needs tails='t', got tails={tails!r}")
+        return {"tails": tails, "degrees_of_freedom": degrees}
 
     def _checked_control(self) -> dict[str, Any]:
         """Check the options of callbacks, progress and limits."""

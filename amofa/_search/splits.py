@@ -188,7 +188,8 @@ def parts(x: FloatArray, weights: FloatArray, labels: Labels, problem: Problem) 
         variances = np.maximum((x - mean[:, None]) ** 2 @ w / count, floor)
         if noise.is_isotropic:
             variances[:] = max(float(variances.mean()), float(floor.max()))
-        components.append(Component(count / total, mean, np.zeros((0, len(x))), variances))
+        none = np.zeros((0, len(x)))
+        components.append(Component(count / total, mean, none, variances, problem.degrees_of_freedom))
     if noise.is_shared:
         pooled = np.average([c.uniquenesses for c in components], axis=0, weights=[c.weight for c in components])
         components = [c._replace(uniquenesses=pooled) for c in components]

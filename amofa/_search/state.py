@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from amofa._em.outcome import Outcome
-from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.history import Step
@@ -42,18 +41,17 @@ class State:
     action: str = "start"  # how `pending` was made
     component: int = -1  # the one that was changed for it; -1 if none
     level: int = 0  # number of the level, whose rows are searched
-    noise: Noise = Noise.COMPONENT  # how uniquenesses are tied at present
-    family: int = 0  # number of the kind of noise that is searched
+    family: int = 0  # number of the family that is searched
     given: Outcome | None = None  # the given start, as it is
     splits: list[LocalSplit] = field(default_factory=list)  # of the components, as they were when these were found
-    known: list[LocalSplit] = field(default_factory=list)  # those of the best mixture with this kind of noise
+    known: list[LocalSplit] = field(default_factory=list)  # those of the best mixture of this family
     thorough: bool = False  # whether splits are looked for thoroughly
     trial: int = 0  # number of splits, merges or exchanges of the present mixture that were tried
-    found: Outcome | None = None  # the best mixture with this kind of noise
+    found: Outcome | None = None  # the best mixture of this family
     fits: bool = False  # whether the rows of its components show no sign of further groups
     ways: list[Parameters] | None = None  # mixtures to descend from; None before they are looked for
-    results: list[Outcome | None] = field(default_factory=list)  # the best mixtures of the kinds of noise before it
-    seeds: list[Outcome | None] = field(default_factory=list)  # those of all kinds of noise on the level before
+    results: list[Outcome | None] = field(default_factory=list)  # the best mixtures of the families before it
+    seeds: list[Outcome | None] = field(default_factory=list)  # those of all families on the level before
     seed_cost: float | None = None  # of the first of these on this level, once EM has run
     result: Outcome | None = None  # the best of those that were refined
 
@@ -106,7 +104,7 @@ def _encoded(value: Any, arrays: list[FloatArray]) -> Any:
 
 def _decoded(value: Any, arrays: Sequence[FloatArray]) -> Any:
     if isinstance(value, list):
-        # JSON has neither tuples nor enumerations; they are restored below.
+        # JSON has no tuples; lists are restored below.
         return tuple(_decoded(part, arrays) for part in value)
     if not isinstance(value, dict):
         return value
@@ -122,6 +120,6 @@ def _decoded(value: Any, arrays: Sequence[FloatArray]) -> Any:
         parameters.buffer[:] = buffer
         return parameters
     if name == "State":
-        parts |= {"noise": Noise(parts["noise"])} | {key: list(parts[key]) for key in _LISTS}
+        parts |= {key: list(parts[key]) for key in _LISTS}
         parts["ways"] = None if parts["ways"] is None else list(parts["ways"])
     return _CLASSES[name](**parts)

@@ -18,10 +18,11 @@ from amofa._model.finalize import in_canonical_order, make_report, with_canonica
 from amofa._noise import Noise
 from amofa._parameters import Parameters
 from amofa._search.default import DefaultSearch
+from amofa._search.families import Family, families_of
 from amofa._search.init import LabelledRows, analysers_of_groups, moments_of_groups, parameters_of_model
 from amofa._search.levels import Levels
 from amofa._search.monitor import Monitor
-from amofa._search.options import AUTO, EVIDENCE, FitOptions
+from amofa._search.options import AUTO, EVIDENCE, NORMAL, FitOptions
 from amofa._search.paper import PaperSearch
 from amofa._search.paper_moves import with_tied_noise
 from amofa._search.state import END, State
@@ -106,15 +107,19 @@ class Task:
 
     def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
         """Make the default search; "auto" goes from separate to shared noise."""
-        families: tuple[Noise, ...] = (Noise.COMPONENT, Noise.SHARED)
+        noises: tuple[Noise, ...] = (Noise.COMPONENT, Noise.SHARED)
         if self.options.noise != AUTO:
-            families = (Noise(str(self.options.noise)),)
+            noises = (Noise(str(self.options.noise)),)
         elif self._starts_with_shared_noise():
             # The search would not get there by way of separate noise.
-            families = families[::-1]
+            noises = noises[::-1]
+        options, d = self.options, self.rows.samples.n_features
+        families = families_of(noises, options.tails, options.degrees_of_freedom, d)
+        if self._starts_with_tails():
+            families = tuple(sorted(families, key=lambda family: not family.has_tails))
 
-        def problem_of(noise: Noise, n: float) -> Problem:
-            return self._problem(noise, n, monitor.check)
+        def problem_of(family: Family, n: float) -> Problem:
+            return self._problem(family, n, monitor.check)
 
         given = None if self.init is None else self._given
         levels = Levels(self.rows.samples, families, problem_of, single=self.init is not None)
@@ -126,12 +131,15 @@ class Task:
             return False
         return bool((init.uniquenesses == init.uniquenesses[0]).all())
 
+    def _starts_with_tails(self) -> bool:
+        return isinstance(self.init, MixtureOfFactorAnalyzers) and bool(np.isfinite(self.init.degrees_of_freedom).any())
+
     def _given(self, problem: Problem) -> Parameters:
         """Return the given start of the default search."""
         init, samples = self.init, self.rows.samples
         assert init is not None
         if isinstance(init, MixtureOfFactorAnalyzers):
-            return with_tied_noise(self._given_model(init), problem.noise)
+            return with_tied_noise(_with_tails(self._given_model(init), problem), problem.noise)
         wide = samples.n_rows < samples.n_features
         found = analysers_of_groups(init.groups(self.rows.coordinates), problem, wide=wide)
         return with_tied_noise(found, problem.noise)
@@ -142,8 +150,9 @@ class Task:
         least = np.full_like(floor, floor.max()) if self.options.noise == Noise.ISOTROPIC else floor
         return parameters_of_model(model, self.rows.coordinates, least, self.options.constraints.most_factors)
 
-    def _problem(self, noise: Noise, n: float, check: Callable[[], None]) -> Problem:
+    def _problem(self, family: Family, n: float, check: Callable[[], None]) -> Problem:
         """Return the problem of n rows."""
+        noise = family.noise
         options, constraints, d = self.options, self.options.constraints, self.rows.samples.n_features
         assert options.criterion is not None
         pricing: Pricing
@@ -154,7 +163,7 @@ class Task:
         given = min(constraints.n_factors) if isinstance(constraints.n_factors, tuple) else constraints.n_factors
         choice = FactorChoice(pricing, self.prior, noise, given, constraints.max_factors)
         has_own_price = options.criterion == EVIDENCE and self.prior.count > 0 and not noise.is_isotropic
-        return Problem(
+        problem = Problem(
             self.prior,
             pricing,
             noise,
@@ -165,7 +174,9 @@ class Task:
             check=check,
             steps=self.steps,
             least_rows=LEAST_ROWS if has_own_price else LEAST_ROWS_OF_ONE_PRICE,
+            finds_tails=options.tails != NORMAL and options.degrees_of_freedom is None,
         )
+        return problem.with_tails(family.degrees_of_freedom) if family.has_tails else problem
 
     def end_at_once(self, state: State) -> None:
         """End the search of rows that are all the same."""
@@ -206,7 +217,8 @@ class Task:
         coordinates = self.rows.coordinates
         n_features = len(coordinates.scale) - len(coordinates.redundant)
         coefficients = sum(len(others) + 1 for _, others in coordinates.redundant)
-        return n_parameters(n_features, found.n_factors, self._noise_of(found)) + coefficients
+        tails = 0 if self.options.degrees_of_freedom else found.n_tail_parameters
+        return n_parameters(n_features, found.n_factors, self._noise_of(found)) + tails + coefficients
 
     def _noise_of(self, parameters: Parameters) -> Noise:
         """Return how the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""
@@ -214,3 +226,10 @@ class Task:
             return Noise(str(self.options.noise))
         noise = parameters.uniquenesses
         return Noise.SHARED if (noise == noise[0]).all() else Noise.COMPONENT
+
+
+def _with_tails(parameters: Parameters, problem: Problem) -> Parameters:
+    """Return a given mixture as one of t components, which keep their degrees of freedom, or of normal ones."""
+    degrees, given = problem.degrees_of_freedom, parameters.degrees_of_freedom
+    keeps = problem.finds_tails and degrees < np.inf
+    return parameters.with_tails(np.where(np.isfinite(given), given, degrees) if keeps else degrees)

@@ -34,7 +34,7 @@ Kind = TypeVar("Kind", bound=Step)
 
 _MARKERS = {
     **{"start": "o", "split": "^", "factor": "s", "merge": "v", "overshoot": "*", "exchange": "d"},
-    **{"remove": "X", "refine": "D", "share": "P"},
+    **{"remove": "X", "refine": "D", "share": "P", "tails": "p"},
 }
 _ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
 # Differences of costs up to this, in nats, are drawn on a linear scale, so that the last decisions can be seen.

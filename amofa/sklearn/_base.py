@@ -40,6 +40,10 @@ prior_scale : (COLUMNS,) array-like, optional
     Centre of the prior of uniquenesses: a variance for each column.
 prior_rows : float, optional
     Strength of this prior.
+tails : {"normal", "t", "auto"}, default "normal"
+    Distributions of components: normal, multivariate t, or what costs less.
+degrees_of_freedom : float, optional
+    Of t components; found if not given.
 max_components, max_factors : int, optional
     Upper bounds of what is found.
 init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
@@ -88,6 +92,8 @@ class BaseAMoFA(BaseEstimator):
         noise_floor: float | ArrayLike | None = None,
         prior_scale: ArrayLike | None = None,
         prior_rows: float | None = None,
+        tails: str = "normal",
+        degrees_of_freedom: float | None = None,
         max_components: int | None = None,
         max_factors: int | None = None,
         init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
@@ -109,6 +115,8 @@ class BaseAMoFA(BaseEstimator):
         self.noise_floor = noise_floor
         self.prior_scale = prior_scale
         self.prior_rows = prior_rows
+        self.tails = tails
+        self.degrees_of_freedom = degrees_of_freedom
         self.max_components = max_components
         self.max_factors = max_factors
         self.init = init

@@ -61,6 +61,10 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         How uniquenesses of a class are tied; by default that of the search.
     prior_rows : float, optional
         Strength of the prior of uniquenesses, with search="thorough".
+    tails : {"normal", "t", "auto"}, default "normal"
+        Distributions of components: normal, multivariate t, or what costs less.
+    degrees_of_freedom : float, optional
+        Of t components; found if not given.
     max_components, max_factors : int, optional
         Upper bounds of what is found.
     tol : float, default 1e-5
@@ -127,6 +131,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         criterion: str = "aic",
         noise: str | None = None,
         prior_rows: float | None = None,
+        tails: str = "normal",
+        degrees_of_freedom: float | None = None,
         max_components: int | None = None,
         max_factors: int | None = None,
         tol: float = 1e-5,
@@ -145,6 +151,8 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self.criterion = criterion
         self.noise = noise
         self.prior_rows = prior_rows
+        self.tails = tails
+        self.degrees_of_freedom = degrees_of_freedom
         self.max_components = max_components
         self.max_factors = max_factors
         self.tol = tol

@@ -11,7 +11,7 @@ from reference import random_mixture, random_rows, relative_error
 from amofa._data.row_chunks import Samples
 from amofa._em import profile_likelihood
 from amofa._em.factor_analysis import FactorChoice, Prior
-from amofa._em.profile_likelihood import Problem, profile_em
+from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._noise import Noise
@@ -102,6 +102,47 @@ def test_the_cost_falls_while_the_numbers_of_factors_stay(clear, noise, prior_co
     costs = [penalised(max_iter) for max_iter in range(12)]
     assert all(after <= before + 1e-10 * abs(before) for before, after in pairwise(costs))
     assert costs[-1] < costs[0] - 1
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("noise", KINDS)
+def test_the_cost_of_t_components_falls(rng, noise, wide):
+    d, n = (40, 30) if wide else (5, 300)
+    x = random_rows(rng, random_mixture(rng, 2, d, 2), n)
+    x = x / x.std(axis=0) / np.sqrt(rng.chisquare(3, n) / 3)[:, None]
+    start = rough_start(rng, x, 2, [1, 0], noise).with_tails(np.array([6.0, np.inf]))
+    problem = a_problem(d, float(n), noise, tol=1e-14, annihilates=False)
+    samples = Samples(x, weights=rng.uniform(0.5, 1.5, n))
+
+    def penalised(max_iter):
+        solver = None if wide else Solver(d)
+        found = profile_em(samples, start, problem, solver, max_iter, choose_at_end=False)
+        return problem.prior.cost(found.parameters.uniquenesses, problem.noise) - found.log_likelihood
+
+    costs = [penalised(max_iter) for max_iter in range(8)]
+    assert all(after <= before + 1e-10 * abs(before) for before, after in pairwise(costs))
+    assert costs[-1] < costs[0] - 1
+
+
+def test_moments_of_t_components_weigh_tails_less(rng):
+    """Peel & McLachlan (2000), eq. 11 to 13, from definitions."""
+    parameters = reference.t_mixture(rng, 2, 4, [1, 0], degrees=(3.0, 8.0))
+    x, w = 2 * rng.standard_normal((60, 4)), rng.uniform(0.5, 2.0, 60)
+    problem = a_problem(4, w.sum())
+    mixture = parameters.components()
+    h = reference.weighted_responsibilities(x, w, mixture)
+    for solver in (Solver(4), None):
+        found = moments_of_rows(Samples(x, weights=w), parameters, problem, solver)
+        for k, component in enumerate(mixture):
+            weights = h[:, k] * reference.tail_weights(x, component)
+            mean = weights @ x / weights.sum()
+            scatter = (x - mean).T @ ((x - mean) * weights[:, None]) / h[:, k].sum()
+            assert relative_error(found.counts[k], h[:, k].sum()) < 1e-12
+            assert relative_error(found.tail_counts[k], weights.sum()) < 1e-12
+            assert relative_error(found.means[k], mean) < 1e-12
+            spread = found.spreads[k]
+            matrix = spread.rows.T @ spread.rows if solver is None else spread.matrix
+            assert relative_error(matrix, scatter) < 1e-12
 
 
 def test_given_numbers_of_factors_are_kept(clear):

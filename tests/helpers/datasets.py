@@ -41,3 +41,11 @@ def factor_analysers(rng, d, n_factors, counts, *, distance=6.0, noise=(0.2, 0.6
         means.append(mean)
         covariances.append(loadings @ loadings.T + np.diag(rng.uniform(*noise, d)))
     return gaussians(rng, counts, means, covariances)
+
+
+def t_groups(rng, d, n_factors, counts, degrees_of_freedom, *, distance=9.0):
+    """Rows (n, d) and labels (n,) of t-factor analysers, as `factor_analysers` but with heavier tails."""
+    rows, labels = factor_analysers(rng, d, n_factors, counts, distance=distance)
+    centres = np.array([rows[labels == k].mean(axis=0) for k in range(len(counts))])[labels]
+    stretch = np.sqrt(degrees_of_freedom / rng.chisquare(degrees_of_freedom, len(rows)))
+    return centres + (rows - centres) * stretch[:, None], labels

@@ -45,6 +45,10 @@ def cases():
     yield "a model with shared noise", few, {"init": amofa.fit(few, n_components=3, noise="shared")}
     yield "weights", few[::4], {"sample_weight": 1 + np.arange(len(few[::4])) % 3}
     yield "isotropic", factors, {"noise": "isotropic", "criterion": "bic"}
+    heavy = datasets.t_groups(rng, 4, [1, 1], [60, 60], 3.0)[0]
+    yield "tails", heavy, {"tails": "auto"}
+    yield "t alone", heavy, {"tails": "t"}
+    yield "t levels", heavy, {"tails": "auto"}
     yield "paper", few, {"search": "paper"}
     yield "paper, factors", factors, {"search": "paper", "n_factors": [2, 1]}
     yield "paper, wide", wide, {"search": "paper", "criterion": "bic"}
@@ -56,7 +60,7 @@ CASES = {name: (x, options) for name, x, options in cases()}
 
 @pytest.fixture(params=CASES)
 def case(request, monkeypatch):
-    if request.param == "levels":
+    if request.param in ("levels", "t levels"):
         for name, value in (("_LEAST_ROWS", 20), ("_LEAST_ROWS_PER_COLUMN", 1), ("_GROWTH", 3)):
             monkeypatch.setattr(levels, name, value)
     return CASES[request.param]

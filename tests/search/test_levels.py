@@ -12,6 +12,7 @@ from amofa._em.profile_likelihood import Problem
 from amofa._noise import Noise
 from amofa._search import levels as module
 from amofa._search import local_splits, ways
+from amofa._search.families import Family
 from amofa._search.levels import Levels
 from amofa.criterion import Evidence
 
@@ -22,11 +23,12 @@ def levels_of(table, weights=None, *, single=False):
     samples, d = Samples(table, weights=weights), table.shape[1]
     prior = Prior(np.full(d, 1e-4), np.ones(d), 4.0)
 
-    def problem_of(noise, n):
+    def problem_of(family, n):
+        noise = family.noise
         pricing = Evidence(d, n, noise, 4.0)
         return Problem(prior, pricing, noise, FactorChoice(pricing, prior, noise), 1e-5, 100, annihilates=True)
 
-    return Levels(samples, (Noise.COMPONENT,), problem_of, single=single)
+    return Levels(samples, (Family(Noise.COMPONENT),), problem_of, single=single)
 
 
 def rows_of(samples):
@@ -70,7 +72,7 @@ def test_a_level_is_some_rows_and_the_last_is_all(rng, weighted):
     assert (first.is_whole, last.is_whole) == (False, True)
     assert (first.samples.n_rows, last.samples.n_rows) == (LEAST, 7000)
     assert first.total_weight == pytest.approx(total * LEAST / 7000, rel=1e-12)
-    assert [level.problems[Noise.COMPONENT].pricing.n for level in (first, last)] == [first.total_weight, total]
+    assert [level.problems[0].pricing.n for level in (first, last)] == [first.total_weight, total]
     assert last.samples is levels.samples
     # What local splits see of the last level are all rows in the order, with their own weights.
     np.testing.assert_array_equal(sorted_rows(rows_of(last.sample)), sorted_rows(x))

@@ -24,11 +24,11 @@ cdef class ProfileLikelihoodIteration(Iteration):
 
     As in `StandardIteration`, and the prior of the uniquenesses is worth `prior_count` rows near its scale (d,), see
     `amofa._kernels._noise.prior_cost`; `noise` is 0 for uniquenesses of each component, 1 for shared ones, 2 for one
-    for all columns of a component. After `finish`, the views `means` (K, d) and `covariances` (K, d, d) of `sums` are
-    the moments under the responsibilities of the last E-step.
+    for all columns of a component. After `finish`, the views `means` (K, d), `covariances` (K, d, d) and `tail_counts`
+    (K) of `sums` are the moments under the responsibilities of the last E-step; see `set_moments`.
     """
 
-    cdef readonly object means, covariances
+    cdef readonly object means, covariances, tail_counts
     cdef const double[::1] prior_scale
     cdef double prior_count
     cdef int noise
@@ -52,6 +52,7 @@ cdef class ProfileLikelihoodIteration(Iteration):
         self.prior_count, self.prior_scale, self.noise = prior_count, prior_scale, noise
         self.means = self.sums[2 + K:2 + K + K * d].reshape(K, d)
         self.covariances = self.sums[2 + K + K * d:2 + K + K * d + K * d * d].reshape(K, d, d)
+        self.tail_counts = self.sums[2 + K + K * d + K * d * d:]
         self.space = None
 
     def finish(self):
