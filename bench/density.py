@@ -93,15 +93,19 @@ def peer_density(run: Run, unit: tuple[str, int]) -> Score:
     """Return the best GaussianMixture by BIC, of 1 to 10 components and four types."""
     train, test = standardised_fold(run.data, *unit)
     start = time.process_time()
-    models = [
-        GaussianMixture(K, covariance_type=kind, reg_covar=1e-3, random_state=0).fit(train)
-        for kind in ("full", "tied", "diag", "spherical")
-        for K in range(1, 11)
-    ]
-    best = min(models, key=lambda model: model.bic(train))
+    best = gaussian_mixture_by_bic(train, reg_covar=1e-3)
     seconds = time.process_time() - start
     name = f"{best.n_components} {best.covariance_type}"
     return Score(float(best.score_samples(test).sum()), len(test), name, seconds)
+
+
+def gaussian_mixture_by_bic(X: FloatArray, reg_covar: float) -> GaussianMixture:
+    models = [
+        GaussianMixture(K, covariance_type=kind, reg_covar=reg_covar, random_state=0).fit(X)
+        for kind in ("full", "tied", "diag", "spherical")
+        for K in range(1, 11)
+    ]
+    return min(models, key=lambda model: model.bic(X))
 
 
 def add_cache(parser: argparse.ArgumentParser) -> None:
