@@ -54,7 +54,7 @@ class PosteriorBlock(NamedTuple):
     log_density: FloatArray  # (n,) nats
     responsibilities: FloatArray  # (K, n)
     scores: FloatArray  # (P, n), or (0, n) if not asked for
-    spreads: FloatArray | None = None  # (K, n), of t components if asked for: see `Evaluator.spreads`
+    spreads: FloatArray | None = None  # (K, n), of t components with scores or if asked for: see `Evaluator.spreads`
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ class Samples:
     def _looker(self, mixture: Evaluator, with_scores: bool, with_spreads: bool) -> Callable[[int], PosteriorBlock]:
         """Return a function for one thread that computes the posterior of chunks by number."""
         read, parameters = self._reader(), mixture.parameters
-        with_spreads = with_spreads and parameters.n_tail_parameters > 0
+        with_spreads = (with_scores or with_spreads) and parameters.n_tail_parameters > 0
 
         def look(i: int) -> PosteriorBlock:
             x, row_weights = read(i)

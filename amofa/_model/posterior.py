@@ -59,7 +59,7 @@ def factor_scores(parameters: Parameters, rows: Rows) -> list[FloatArray]:
         for of_one, part in zip(scores, np.split(block.scores, parameters.offsets[1:-1]), strict=True):
             of_one[block.rows] = part.T
 
-    rows.over_posterior(parameters, put, with_scores=True, with_spreads=True)
+    rows.over_posterior(parameters, put, with_scores=True)
     return scores
 
 
@@ -70,7 +70,7 @@ def coordinates(parameters: Parameters, rows: Rows) -> FloatArray:
     def put(block: PosteriorBlock) -> None:
         Z[block.rows] = reduced(block, parameters)
 
-    rows.over_posterior(parameters, put, with_scores=True, with_spreads=True)
+    rows.over_posterior(parameters, put, with_scores=True)
     return Z
 
 
