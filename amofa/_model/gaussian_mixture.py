@@ -68,7 +68,7 @@ def to_gaussian_mixture(parameters: Parameters, feature_names: tuple[str, ...] |
     except ImportError as error:
         raise ImportError("to_sklearn needs scikit-learn: python -m pip install 'amofa[sklearn]'") from error
     if np.isfinite(parameters.degrees_of_freedom).any():
-        raise ValueError("the model has t components, but those of a GaussianMixture are normal; fit with normal ones")
+        raise ValueError("the model has t components; those of a GaussianMixture are normal: fit with tails='normal'")
     covariances = np.stack([c.loadings.T @ c.loadings + np.diag(c.uniquenesses) for c in parameters.components()])
     factors = np.stack([_precision_factor(covariance, k) for k, covariance in enumerate(covariances)])
     mixture = GaussianMixture(parameters.n_components, covariance_type="full")

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 # Up to this number of components, ellipses are numbered.
 _MOST_NUMBERS = 40
+# The least distance of two numbers, as a share of the width and height; every so many points of an ellipse, there is a
+# place for one.
+_APART, _PLACES = 0.04, 15
 # Up to this number, they are drawn at two distances.
 _MOST_DOUBLE = 15
 
@@ -143,12 +146,11 @@ def draw_clusters(
         own = groups.row_colors if groups is not None else row_colors(model, drawn, found, look.colors)
         x, y = points.T
         ax.scatter(x, y, c=own, **dots(len(rows)))
-    if groups is None:
-        draw_ellipses(ax, view, look)
-    else:
-        plain = Look([ink(ax)] * model.n_components, [None] * model.n_components, look.numbers)
-        draw_ellipses(ax, view, plain, is_plain=True)
+    plain = Look([ink(ax)] * model.n_components, [None] * model.n_components, look.numbers)
+    draw_ellipses(ax, view, look if groups is None else plain, is_plain=groups is not None)
     limit_axes(ax, view, model.weights, points)
+    if model.n_components <= _MOST_NUMBERS:
+        _number_ellipses(ax, view, look if groups is None else plain)
 
 
 def look_of(model: MixtureOfFactorAnalyzers, clusters: Clusters | None = None) -> Look:
@@ -179,21 +181,33 @@ def _lines(n_components: int) -> list[tuple[float, float]]:
 
 
 def draw_ellipses(ax: Axes, view: View, look: Look, *, is_plain: bool = False) -> None:
-    """Draw the ellipses of all components, with numbers at their means if there are not very many."""
-    from matplotlib.patheffects import withStroke
-
-    halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
-    for k, (color, text, number) in enumerate(zip(*look, strict=True)):
+    """Draw the ellipses of all components."""
+    for k, (color, text) in enumerate(zip(look.colors, look.texts, strict=True)):
         line = outline(ax, color)
         if not is_plain:
             ax.fill(*view.ellipse(k, DEVIATIONS[0]), facecolor=(*color, 0.12), edgecolor="none")
         for deviations, width in _lines(len(look.colors)):
             label = text if deviations == DEVIATIONS[0] else None
             ax.plot(*view.ellipse(k, deviations), color=line, linewidth=width, label=label)
-        if len(look.colors) <= _MOST_NUMBERS:
-            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small", "fontweight": "bold"}
-            x, y = view.means[k].tolist()
-            ax.text(x, y, str(number), color=line, path_effects=halo, clip_on=True, **style)
+
+
+def _number_ellipses(ax: Axes, view: View, look: Look) -> None:
+    """Write the numbers of components at their means, or on their ellipses where another number is at the mean."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small", "fontweight": "bold"}
+    limits = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    taken: list[FloatArray] = []
+    for k, (color, number) in enumerate(zip(look.colors, look.numbers, strict=True)):
+        ellipse = view.ellipse(k, DEVIATIONS[0])
+        places = np.concatenate([view.means[k][None], ellipse[:, ::_PLACES].T])
+        shares = (places - limits[0]) / (limits[1] - limits[0])
+        is_free = [all(np.abs(share - other).max() > _APART for other in taken) for share in shares]
+        place = is_free.index(True) if any(is_free) else 0
+        taken.append(shares[place])
+        x, y = places[place].tolist()
+        ax.text(x, y, str(number), color=outline(ax, color), path_effects=halo, clip_on=True, **style)
 
 
 def uncertainty(

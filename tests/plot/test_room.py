@@ -145,6 +145,10 @@ def test_ellipses_have_numbers(plane, rng):
     texts = amofa.plot.clusters(plane, plane.sample(50, 0)[0]).texts
     assert [text.get_text() for text in texts] == ["0", "1"]
     np.testing.assert_array_equal([text.get_position() for text in texts], plane.means)
+    nested = Mixture([0.5, 0.5], np.zeros((2, 2)), [np.zeros((2, 0))] * 2, [[1.0, 1.0], [9.0, 9.0]])
+    first, second = (text.get_position() for text in amofa.plot.clusters(nested).texts)
+    assert first == (0.0, 0.0)
+    assert np.hypot(*second) == pytest.approx(3.0)
     three = Mixture([0.4, 0.4, 0.2], [[0.0, 0.0], [0.5, 0.0], [9.0, 0.0]], [np.zeros((2, 0))] * 3, np.ones((3, 2)))
     assert [text.get_text() for text in amofa.plot.clusters(three, clusters=2).texts] == ["0", "0", "1"]
     many = Mixture(np.full(41, 1 / 41), rng.normal(0, 9, (41, 2)), [np.zeros((2, 0))] * 41, np.ones((41, 2)))
