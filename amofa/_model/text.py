@@ -34,7 +34,9 @@ def with_deviation(mean: float, deviation: float) -> str:
     digits = 1 - math.floor(math.log10(deviation))
     if digits > 6 or max(abs(mean), deviation) >= 1e7:
         return f"{mean:.4g} ± {deviation:.2g}"
-    return f"{mean:.{max(digits, 0)}f} ± {deviation:.{max(digits, 0)}f}"
+    digits = max(digits, 0)
+    # Adding 0 makes -0.0 positive.
+    return f"{round(mean, digits) + 0.0:.{digits}f} ± {deviation:.{digits}f}"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = ()) -> str:

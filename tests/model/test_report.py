@@ -171,7 +171,7 @@ def test_a_summary_tells_who_is_who_and_shows_its_lines(people):
 @pytest.mark.parametrize(
     ("mean", "deviation", "text"),
     [
-        (0.0, 1.0, "0.0 ± 1.0"),
+        (-0.01, 1.0, "0.0 ± 1.0"),
         (123456.7, 0.5, "123456.70 ± 0.50"),
         (1e-9, 2e-10, "1e-09 ± 2e-10"),
         (3e12, 2e9, "3e+12 ± 2e+09"),
