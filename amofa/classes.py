@@ -213,8 +213,8 @@ def _of_classes(arrays: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name, array in arrays.items():
         c, _, of_model = name.partition("/")
         parts.setdefault(int(c), {})[of_model] = array
-    for c in range(len(parts)):
-        yield parts[c]
+    for number in range(len(parts)):
+        yield parts[number]
 
 
 def fit_classes(

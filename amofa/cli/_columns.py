@@ -20,7 +20,7 @@ class Positions(NamedTuple):
     values: list[int]
     weights: int | None
     labels: int | None
-    index: int | None
+    row_names: int | None
     leaves_first_out: bool  # as an index that has no name
 
     @property
@@ -115,7 +115,7 @@ class Selection:
 
     def kept(self, positions: Positions, names: Sequence[str] | None, width: int) -> dict[int, str]:
         """Return the columns to be written again, with different names: x0, x1, ... without names."""
-        kept = range(width) if self.keep else [j for j in (positions.index,) if j is not None]
+        kept = range(width) if self.keep else [j for j in (positions.row_names,) if j is not None]
         given = [f"x{j}" for j in range(width)] if names is None else list(names)
         result: dict[int, str] = {}
         for j in kept:

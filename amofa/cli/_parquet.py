@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,13 +39,9 @@ def _read_frame(source: str) -> Any:
     try:
         with open(source, "rb") as file:
             try:
-                import pandas as pd
-
-                return pd.read_parquet(file)
+                return importlib.import_module("pandas").read_parquet(file)
             except ImportError:
-                import polars as pl
-
-                return pl.read_parquet(file)
+                return importlib.import_module("polars").read_parquet(file)
     except ImportError as error:
         raise ImportError(_NEEDED) from error
     except OSError:
@@ -65,12 +62,8 @@ def write_parquet(target: str, columns: Mapping[str, NDArray[Any]]) -> None:
     try:
         with open(target, "wb") as file:
             try:
-                import pandas as pd
-
-                pd.DataFrame(lists).to_parquet(file, index=False)
+                importlib.import_module("pandas").DataFrame(lists).to_parquet(file, index=False)
             except ImportError:
-                import polars as pl
-
-                pl.DataFrame(lists).write_parquet(file)
+                importlib.import_module("polars").DataFrame(lists).write_parquet(file)
     except ImportError as error:
         raise ImportError(_NEEDED) from error
