@@ -20,15 +20,18 @@ from amofa._search.monitor import FitInterrupted
 from amofa._show_versions import show_versions
 from amofa.fitting import fit
 from amofa.history import LiveIteration, LiveStep
+from amofa.inspection import Inspection, inspect
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.scanning import Scan, ScanInterrupted, scan
-from amofa.warnings import AmofaWarning
+from amofa.warnings import AmofaWarning, DataWarning
 
 __all__ = [
     "AmofaWarning",
     "Clusters",
+    "DataWarning",
     "FitInterrupted",
+    "Inspection",
     "LiveIteration",
     "LiveStep",
     "MixtureOfFactorAnalyzers",
@@ -37,6 +40,7 @@ __all__ = [
     "ScanInterrupted",
     "__version__",
     "fit",
+    "inspect",
     "load",
     "scan",
     "show_versions",

@@ -31,6 +31,7 @@ from amofa.warnings import (
     warn_of_interrupt,
     warn_of_little_weight,
     warn_of_no_convergence,
+    warn_of_odd_columns,
     warn_of_redundant_columns,
     warn_of_shortfall,
     warn_of_time,
@@ -182,6 +183,8 @@ def fit(
 
     Warns
     -----
+    DataWarning
+        If normal components describe columns badly, whatever their number: see `amofa.inspect`. It is an AmofaWarning.
     AmofaWarning
         If columns are constant (they are modelled separately, with a uniqueness of `noise_floor` times the mean
         variance of the other columns, and affect no decision), if columns follow from others by sums and multiples
@@ -258,9 +261,10 @@ def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: Fit
 
 
 def warn_of_rows(rows: Standardized, weights: FloatArray | None, names: tuple[str, ...] | None) -> None:
-    """Warn of weights of the caller's rows that sum to little, and of columns that change no decision."""
+    """Warn of weights of the caller's rows that sum to little, and of columns that are odd or change no decision."""
     if weights is not None:
         warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, int(np.count_nonzero(weights)))
+    warn_of_odd_columns([kind and kind.value for kind in rows.kinds], names)
     warn_of_constant_columns(rows.coordinates.constant, names)
     warn_of_redundant_columns(rows.coordinates.redundant, rows.whole.n_features, names)
 

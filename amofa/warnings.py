@@ -10,11 +10,27 @@ import numpy as np
 
 from amofa._typing import BoolArray
 
-__all__ = ["AmofaWarning"]
+__all__ = ["AmofaWarning", "DataWarning"]
 
 
 class AmofaWarning(UserWarning):
     """A fit succeeded, but its result needs care: for instance constant columns, or EM that did not converge."""
+
+
+class DataWarning(AmofaWarning):
+    """A table has columns of a kind that a mixture of normal distributions describes badly; see `amofa.inspect`.
+
+    Examples
+    --------
+    If that is known, and the columns are to stay:
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> import amofa
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", amofa.DataWarning)
+    ...     model = amofa.fit(np.repeat([[0.0], [1.0]], 50, axis=0))
+    """
 
 
 _PACKAGE = __name__.partition(".")[0]
@@ -23,12 +39,12 @@ _PACKAGE = __name__.partition(".")[0]
 _LITTLE_SHARE, _LITTLE_WEIGHT = 0.1, 5.0
 
 
-def warn_caller(message: str) -> None:
-    """Warn with an AmofaWarning that points to the nearest line outside the package, which the user can change."""
+def warn_caller(message: str, category: type[AmofaWarning] = AmofaWarning) -> None:
+    """Warn in a way that points to the nearest line outside the package, which the user can change."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, AmofaWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def warn_of_constant_columns(constant: BoolArray, names: Sequence[str] | None = None) -> None:
@@ -37,6 +53,21 @@ def warn_of_constant_columns(constant: BoolArray, names: Sequence[str] | None = 
         warn_caller(
             f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: "
             f"{_listed(columns.tolist(), names)}{_from_zero(names)}"
+        )
+
+
+def warn_of_odd_columns(kinds: Sequence[str | None], names: Sequence[str] | None = None) -> None:
+    """Warn in one line of columns that normal components describe badly; `kinds` says what each is like, or None."""
+    found: dict[str, list[int]] = {}
+    for j, kind in enumerate(kinds):
+        if kind is not None:
+            found.setdefault(kind, []).append(j)
+    if found:
+        shown = "; ".join(f"{kind}: {_listed(columns, names, 4)}" for kind, columns in found.items())
+        warn_caller(
+            f"X has columns that normal components describe badly, so that there may be too many of them: {shown}"
+            f"{_from_zero(names)}. amofa.inspect(X) says what to do",
+            DataWarning,
         )
 
 
@@ -53,9 +84,9 @@ def warn_of_redundant_columns(
         )
 
 
-def _listed(columns: Sequence[int], names: Sequence[str] | None) -> str:
-    shown = [str(j) if names is None else repr(names[j]) for j in columns[:10]]
-    return ", ".join(shown) + (", ..." if len(columns) > 10 else "")
+def _listed(columns: Sequence[int], names: Sequence[str] | None, most: int = 10) -> str:
+    shown = [str(j) if names is None else repr(names[j]) for j in columns[:most]]
+    return ", ".join(shown) + (", ..." if len(columns) > most else "")
 
 
 def _from_zero(names: Sequence[str] | None) -> str:

@@ -28,7 +28,7 @@ LAYERS = (
     ("_data", "_show_versions"),
     ("_em",),
     ("_model",),
-    ("plot",),
+    ("inspection", "plot"),
     ("mixture",),
     ("io", "pooling"),
     ("_search",),

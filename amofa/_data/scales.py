@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from amofa._data.column_kinds import Kind, kind_of
 from amofa._data.row_chunks import Samples
 from amofa._typing import FloatArray
 
@@ -38,19 +39,27 @@ class ColumnScales(NamedTuple):
     @classmethod
     def of(cls, samples: Samples) -> ColumnScales:
         """Measure columns, in memory; of a huge table on evenly spread rows."""
-        samples = samples.thinned()
-        table = np.empty((samples.n_features, samples.n_rows))
-        start = 0
-        for x, _ in samples.chunks():
-            table[:, start : start + x.shape[1]] = x
-            start += x.shape[1]
-        # Columns that are too wide are refused elsewhere.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return cls(*np.array([_scales_of(column, samples.weights) for column in table]).T)
+        return scales_and_kinds(samples)[0]
 
 
-def _scales_of(column: FloatArray, weights: FloatArray | None) -> tuple[float, ...]:
-    values, weights = _distribution(column, weights)
+def scales_and_kinds(samples: Samples) -> tuple[ColumnScales, tuple[Kind | None, ...]]:
+    """Measure columns like `ColumnScales.of`, and find the kinds of those that are far from any mixture."""
+    samples = samples.thinned()
+    table = np.empty((samples.n_features, samples.n_rows))
+    start = 0
+    for x, _ in samples.chunks():
+        table[:, start : start + x.shape[1]] = x
+        start += x.shape[1]
+    # Columns that are too wide are refused elsewhere.
+    with np.errstate(over="ignore", invalid="ignore"):
+        distributions = (_distribution(column, samples.weights) for column in table)
+        measured = [(_scales_of(*of_column), kind_of(*of_column)) for of_column in distributions]
+    scales, kinds = zip(*measured, strict=True)
+    return ColumnScales(*np.array(scales).T), kinds
+
+
+def _scales_of(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
+    """Return the scales of a column from its distinct values, sorted, with their weights."""
     if len(values) == 1:
         return -np.inf, np.inf, np.inf, 0.0, 0.0, 0.0
     # Sums of the weights up to each value, from below and from above.

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.checks import DEFAULT_FLOOR, counted_rows
+from amofa._data.column_kinds import Kind
 from amofa._data.relations import Relations, find_relations
 from amofa._data.row_chunks import Samples
-from amofa._data.scales import ColumnScales
+from amofa._data.scales import ColumnScales, scales_and_kinds
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
@@ -249,6 +250,7 @@ class Standardized:
     whole: Samples  # the rows in the caller's columns and units
     coordinates: Coordinates
     samples: Samples  # the rows in these coordinates
+    kinds: tuple[Kind | None, ...]  # of the caller's columns
     scales: ColumnScales | None = None  # in the caller's units, if units come from them
 
     @classmethod
@@ -262,11 +264,12 @@ class Standardized:
         """
         rows = counted_rows(weights)
         whole = Samples(table, weights=weights, rows=rows)
-        scales = ColumnScales.of(whole) if by_body else None
+        measured, kinds = scales_and_kinds(whole)
+        scales = measured if by_body else None
         coordinates = Coordinates.of(whole, scales)
         if one_scale:
             coordinates = coordinates.with_one_scale()
-        return cls(whole, coordinates, coordinates.samples(table, weights, rows), scales)
+        return cls(whole, coordinates, coordinates.samples(table, weights, rows), kinds, scales)
 
     def without_redundant_columns(self, table: NDArray[Any], weights: FloatArray | None) -> Standardized:
         """Return the same rows without columns that follow from others; units come from the bodies of the columns."""

@@ -1,0 +1,229 @@
+"""`inspect`: columns that a mixture of normal distributions describes badly, and what to do about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amofa._data.checks import check_incomplete_table
+from amofa._data.column_kinds import Kind, kind_of
+from amofa._data.dataframes import column_names
+from amofa._data.deduplicate import merge_repeats
+from amofa._data.standardize import Standardized
+from amofa._model.text import aligned, counted, html_table
+from amofa._typing import FloatArray
+from amofa.threads import single_blas_thread
+
+# Two columns whose correlation is nearer to 1 or -1 than this are nearly copies.
+_NEARLY_ONE = 1e-3
+_REMEDIES = {
+    Kind.TWO_VALUES: "leave it out, or fit the rows of each value by themselves",
+    Kind.FEW_VALUES: "leave it out, and compare it with the clusters afterwards",
+    Kind.INDEX: "leave it out",
+    Kind.SPIKE: "leave it out, or look at the rows with this value by themselves",
+    Kind.SKEWED: "transform it by Yeo-Johnson",
+}
+
+
+class ColumnNote(NamedTuple):
+    """What `inspect` says of a column.
+
+    Attributes
+    ----------
+    column : int
+        Its number, from 0.
+    name : str
+        Its name, or an empty text.
+    n_missing : int
+        Number of cells that are NaN.
+    n_values : int
+        Number of distinct values.
+    mode_share : float
+        Share of the rows that have the most frequent value.
+    finding : str
+        What is odd about it; empty for an ordinary column.
+    remedy : str
+        What to do about that; empty for an ordinary column.
+    """
+
+    column: int
+    name: str
+    n_missing: int
+    n_values: int
+    mode_share: float
+    finding: str
+    remedy: str
+
+
+@dataclass(frozen=True, repr=False)
+class Inspection:
+    """The result of `inspect`: iterating gives a `ColumnNote` for each column; printed, it shows the odd ones.
+
+    Attributes
+    ----------
+    notes : tuple of ColumnNote
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> inspection = amofa.inspect(np.column_stack([np.arange(50), np.ones(50)]))
+    >>> [(note.column, note.finding) for note in inspection]
+    [(0, 'row numbers, or other equal steps'), (1, 'constant: 1')]
+    """
+
+    notes: tuple[ColumnNote, ...]
+
+    def __len__(self) -> int:
+        return len(self.notes)
+
+    def __iter__(self) -> Iterator[ColumnNote]:
+        return iter(self.notes)
+
+    @property
+    def odd(self) -> tuple[ColumnNote, ...]:
+        """Those of columns with a finding."""
+        return tuple(note for note in self.notes if note.finding)
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Return the fields of the notes by name, for ``pandas.DataFrame`` or ``polars.DataFrame``.
+
+        Returns
+        -------
+        dict of str to (number of columns,) ndarray
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import amofa
+        >>> amofa.inspect(np.eye(50)[:, :2]).to_dict()["n_values"]
+        array([2, 2])
+        """
+        return {name: np.array([getattr(note, name) for note in self.notes]) for name in ColumnNote._fields}
+
+    def __repr__(self) -> str:
+        return self._heading() + (f"\n{aligned(self._table(), left=(0, 1, 2))}" if self.odd else "")
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html_table(self._table(), self._heading())}</div>"
+
+    def _heading(self) -> str:
+        missing = sum(note.n_missing for note in self.notes)
+        of = counted(len(self), "column")
+        what = "nothing odd" if not self.odd else f"{len(self.odd)} odd"
+        return f"{of}: {what}" + (f"; {counted(missing, 'missing cell')}" if missing else "")
+
+    def _table(self) -> list[list[str]]:
+        rows = [[note.name or str(note.column), note.finding, note.remedy] for note in self.odd]
+        return [["column", "finding", "remedy"], *rows]
+
+
+def inspect(X: ArrayLike) -> Inspection:
+    """Look for columns that a mixture of normal distributions describes badly, and say what to do about them.
+
+    These are constants, copies, and columns that follow from others; two values, few values, row numbers, one value
+    that is much more frequent than others, and strong skewness. `amofa.fit` warns of the same, except for what nearly
+    is a copy.
+
+    Parameters
+    ----------
+    X : (n, d) array-like
+        Real numbers; NaN marks a missing cell.
+
+    Returns
+    -------
+    Inspection
+        A table with a row for each column. It does not depend on units, origins, or the order of rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is not a real table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> rng = np.random.default_rng(0)
+    >>> size, sex = rng.normal(170, 8, 500), rng.integers(0, 2, 500)
+    >>> income = rng.lognormal(8, 1, 500)
+    >>> amofa.inspect(np.column_stack([size, sex, income]))
+    3 columns: 2 odd
+    column  finding              remedy
+    1       two values: 0, 1     leave it out, or fit the rows of each value by themselves
+    2       skewed to the right  take its logarithm
+    """
+    names = column_names(X)
+    table, _ = check_incomplete_table(X)
+    related = _related(table)
+    return Inspection(
+        tuple(_note(table[:, j], j, "" if names is None else names[j], related.get(j)) for j in range(table.shape[1]))
+    )
+
+
+def _note(cells: NDArray[Any], j: int, name: str, related: str | None) -> ColumnNote:
+    column = cells.astype(np.float64)
+    known = column[~np.isnan(column)]
+    values, counts = np.unique(known, return_counts=True)
+    share = float(counts.max() / len(known)) if len(known) else 0.0
+    finding, remedy = _finding(values, counts.astype(np.float64), share)
+    if not finding and related is not None:
+        finding, remedy = related, "leave it out"
+    return ColumnNote(j, name, len(column) - len(known), len(values), share, finding, remedy)
+
+
+def _finding(values: FloatArray, counts: FloatArray, share: float) -> tuple[str, str]:
+    """Return what is odd about a column, and what to do about it."""
+    if len(values) == 0:
+        return "empty", "leave it out"
+    if len(values) == 1:
+        return f"constant: {values[0]:g}", "leave it out; it changes nothing"
+    kind = kind_of(values, counts)
+    if kind is None:
+        return "", ""
+    if kind in (Kind.TWO_VALUES, Kind.FEW_VALUES):
+        return f"{kind.value}: {', '.join(f'{value:g}' for value in values)}", _REMEDIES[kind]
+    if kind is Kind.SPIKE:
+        return f"spike: {share:.0%} of the rows at {values[counts.argmax()]:g}", _REMEDIES[kind]
+    if kind is Kind.INDEX:
+        return "row numbers, or other equal steps", _REMEDIES[kind]
+    return _skewness(values, counts)
+
+
+def _skewness(values: FloatArray, counts: FloatArray) -> tuple[str, str]:
+    """Return to which side a column is skewed, and the transformation that suits its values."""
+    median = values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]
+    if values[-1] - median < median - values[0]:
+        return "skewed to the left", _REMEDIES[Kind.SKEWED]
+    if values[0] < 0:
+        return "skewed to the right", _REMEDIES[Kind.SKEWED]
+    if (values == np.rint(values)).all():
+        return "counts, skewed to the right", "take log(1 + x), or its square root"
+    return "skewed to the right", "take its logarithm" if values[0] > 0 else "take log(1 + x) in suitable units"
+
+
+def _related(table: NDArray[Any]) -> dict[int, str]:
+    """Return what is to be said of columns that follow from others, or nearly are copies, by number."""
+    complete = table[~np.isnan(table).any(axis=1)] if table.dtype.kind == "f" else table
+    n, d = complete.shape
+    if n < max(2, d):
+        return {}
+    with single_blas_thread():
+        distinct = merge_repeats(complete, None)
+        rows = Standardized.of(*distinct, by_body=True).without_redundant_columns(*distinct)
+        found = {j: f"follows from {_listed(others)}" for j, others in rows.coordinates.redundant}
+        columns = rows.coordinates.columns
+        values = np.concatenate([x for x, _ in rows.samples.chunks()], axis=1)
+        correlations = np.atleast_2d(np.corrcoef(values)) if len(columns) else np.zeros((0, 0))
+    near = np.abs(np.tril(correlations, -1)) > 1 - _NEARLY_ONE
+    for b in np.flatnonzero(near.any(axis=1)):
+        found[int(columns[b])] = f"nearly a copy of {columns[near[b].argmax()]}"
+    return found
+
+
+def _listed(columns: list[int]) -> str:
+    return ", ".join(map(str, columns[:5])) + (", ..." if len(columns) > 5 else "")

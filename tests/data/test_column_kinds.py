@@ -1,0 +1,81 @@
+"""Kinds of columns that no mixture of a few normal distributions has."""
+
+import numpy as np
+import pytest
+from sklearn import datasets
+
+from amofa._data.column_kinds import Kind, kind_of
+
+
+def kind(column):
+    values, counts = np.unique(column, return_counts=True)
+    return kind_of(values, counts.astype(float))
+
+
+ODD = {
+    Kind.TWO_VALUES: [lambda rng, n: rng.integers(0, 2, n) * 3.0 - 1],
+    Kind.FEW_VALUES: [lambda rng, n: rng.integers(0, 4, n) / 7],
+    Kind.INDEX: [lambda rng, n: np.arange(n) * 0.1 + 1e3, lambda rng, n: rng.permutation(n) + 1.0],
+    Kind.SPIKE: [
+        lambda rng, n: np.where(rng.random(n) < 0.3, 0, rng.normal(5, 1, n)),
+        lambda rng, n: np.maximum(rng.normal(size=n), -1),
+        lambda rng, n: np.clip(rng.normal(size=n), -1, 1),
+    ],
+    Kind.SKEWED: [
+        lambda rng, n: rng.lognormal(size=n),
+        lambda rng, n: -rng.lognormal(0, 1.5, n),
+        lambda rng, n: rng.pareto(1, n),
+        lambda rng, n: np.round(rng.lognormal(3, 1, n)),
+    ],
+}
+
+
+@pytest.mark.parametrize(("expected", "draw"), [(kind, draw) for kind, draws in ODD.items() for draw in draws])
+def test_odd_columns_are_found_in_any_unit_and_order(rng, expected, draw):
+    column = draw(rng, 2000)
+    assert kind(column) is expected
+    for same in (7 - 3.5 * column, 1e-3 * column, column[::-1], column.astype(np.float32), np.repeat(column, 3)):
+        assert kind(same) is expected
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: rng.normal(size=n),
+        lambda rng, n: rng.normal(size=n).round(1),
+        lambda rng, n: rng.uniform(size=n),
+        lambda rng, n: rng.standard_t(3, n),
+        lambda rng, n: rng.gamma(2, size=n),
+        lambda rng, n: rng.poisson(3, n),
+        lambda rng, n: np.where(rng.random(n) < 0.1, 100, 0) + rng.normal(size=n),
+        lambda rng, n: np.concatenate([rng.normal(size=n), np.repeat(1e6, n // 50)]),
+    ],
+)
+@pytest.mark.parametrize("n", [30, 100, 3000])
+def test_ordinary_columns(rng, draw, n):
+    assert kind(draw(rng, n)) is None
+
+
+def test_columns_of_gaussian_mixtures_are_ordinary():
+    found = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, K = int(np.exp(rng.uniform(3, 8))), rng.integers(1, 7)
+        labels = rng.choice(K, n, p=rng.dirichlet(np.ones(K)))
+        column = (
+            rng.normal(0, 10, K)[labels] + rng.normal(size=n) * np.exp(rng.normal(0, rng.choice([0, 1]), K))[labels]
+        )
+        found += kind(column) is not None
+    assert found <= 2
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "linnerud"])
+def test_ordinary_tables(name):
+    X = getattr(datasets, f"load_{name}")().data
+    assert [kind(column) for column in X.T] == [None] * X.shape[1]
+
+
+def test_few_rows_are_not_judged():
+    assert kind(np.arange(39.0)) is None
+    assert kind(np.repeat([0.0, 1, 2], 13)) is None
+    assert kind(np.zeros(100)) is None

@@ -1,0 +1,120 @@
+"""`inspect`, and the warning of a fit that points to it."""
+
+import numpy as np
+import pytest
+
+import amofa
+
+
+@pytest.fixture
+def table(rng):
+    """Ordinary columns 0 and 1, and odd ones."""
+    n = 400
+    a, b = rng.normal(size=(2, n))
+    return np.column_stack(
+        [
+            a,
+            b,
+            rng.integers(0, 2, n),  # 2
+            rng.integers(0, 3, n) + 1,  # 3
+            np.arange(n),  # 4
+            np.where(rng.random(n) < 0.4, 0, 5 + b**2),  # 5
+            rng.lognormal(size=n),  # 6
+            np.round(rng.lognormal(3, 1, n)),  # 7
+            -rng.lognormal(size=n),  # 8
+            np.full(n, 2.5),  # 9
+            2 * a - b + 1,  # 10
+            a + rng.normal(0, 0.01, n),  # 11
+            rng.lognormal(size=n) - 1,  # 12
+        ]
+    )
+
+
+FINDINGS = [
+    "",
+    "",
+    "two values: 0, 1",
+    "few values: 1, 2, 3",
+    "row numbers, or other equal steps",
+    "spike: 4",
+    "skewed to the right",
+    "counts, skewed to the right",
+    "skewed to the left",
+    "constant: 2.5",
+    "follows from 0, 1",
+    "nearly a copy of 0",
+    "skewed to the right",
+]
+
+
+def test_each_column_is_described(table):
+    notes = amofa.inspect(table)
+    for note, finding in zip(notes, FINDINGS, strict=True):
+        assert note.finding.startswith(finding), note
+        assert bool(note.finding) == bool(finding) == bool(note.remedy), note
+    assert "logarithm" in notes.notes[6].remedy
+    assert "log(1 + x)" in notes.notes[7].remedy
+    assert "Yeo-Johnson" in notes.notes[8].remedy
+    assert "Yeo-Johnson" in notes.notes[12].remedy
+    assert [note.column for note in notes.odd] == list(range(2, 13))
+    assert notes.notes[5].mode_share == np.mean(table[:, 5] == 0)
+    assert notes.notes[3].n_values == 3
+
+
+def test_order_unit_and_dtype_do_not_matter(table, rng):
+    kinds = [note.finding.split(":")[0] for note in amofa.inspect(table)]
+    for same in (table[::-1], table[rng.permutation(len(table))], np.asfortranarray(table), table.astype(np.float32)):
+        assert [note.finding.split(":")[0] for note in amofa.inspect(same)] == kinds
+
+
+def test_missing_cells_are_counted(table):
+    table[::4, 0] = np.nan
+    table[:, 1] = np.nan
+    notes = amofa.inspect(table)
+    assert [note.n_missing for note in notes][:3] == [100, 400, 0]
+    assert notes.notes[1][3:6] == (0, 0.0, "empty")
+    assert repr(notes).startswith("13 columns: 10 odd; 500 missing cells\n")
+
+
+def test_wide_and_constant_tables(rng):
+    assert amofa.inspect(rng.normal(size=(50, 80))).odd == ()
+    assert len(amofa.inspect(np.ones((50, 3))).odd) == 3
+    assert repr(amofa.inspect(rng.normal(size=(50, 1)))) == "1 column: nothing odd"
+
+
+def test_names_are_shown(table):
+    pandas = pytest.importorskip("pandas")
+    notes = amofa.inspect(pandas.DataFrame(table[:, :3], columns=["size", "height", "<sex>"]))
+    assert notes.odd[0].name == "<sex>"
+    assert repr(notes).splitlines()[2].startswith("<sex>   two values: 0, 1")
+    assert "&lt;sex&gt;" in notes._repr_html_()
+    assert pandas.DataFrame(notes.to_dict()).shape == (3, 7)
+
+
+@pytest.mark.parametrize("fit", [amofa.fit, lambda X: amofa.scan(X, [1])])
+def test_fits_warn_in_one_line(rng, fit):
+    X = rng.normal(size=(300, 7))
+    X[:, 2:] = X[:, 2:] > 0
+    X[:, 0] = np.exp(1.5 * X[:, 0])
+    with pytest.warns(amofa.DataWarning) as caught:
+        fit(X)
+    (message,) = [str(w.message) for w in caught if w.category is amofa.DataWarning]
+    assert message == (
+        "X has columns that normal components describe badly, so that there may be too many of them: skewed: 0; "
+        "two values: 2, 3, 4, 5, ... (from 0). amofa.inspect(X) says what to do"
+    )
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_the_paper_search_warns_and_names_columns(rng):
+    pandas = pytest.importorskip("pandas")
+    X = rng.normal(size=(300, 2))
+    X[:, 1] = X[:, 1] > 0
+    with pytest.warns(amofa.DataWarning, match="two values: 'sex'. amofa.inspect"):
+        amofa.fit(pandas.DataFrame(X, columns=["a", "sex"]), n_components=1, search="paper")
+
+
+@pytest.mark.filterwarnings("error")
+def test_normal_tables_are_quiet(rng):
+    for n in (50, 300, 2000):
+        amofa.fit(rng.normal(size=(n, 3)) @ rng.normal(size=(3, 4)) + rng.normal(size=(n, 4)), n_components=1)
