@@ -188,7 +188,7 @@ def test_commands_of_the_command_line_page(tmp_path, monkeypatch, capsys):
     files = {path.name for path in tmp_path.iterdir()}
     assert files == {
         *("rows.csv", "model.npz", "labels.csv", "drawn.csv", "holes.csv", "whole.csv", "clusters.png", "search.png"),
-        *("costs.png", "clusters.csv", "tree.png"),
+        *("costs.png", "clusters.csv", "tree.png", "labelled.csv", "classes.npz", "classes.csv"),
     }
     whole = np.genfromtxt(tmp_path / "whole.csv", delimiter=",", skip_header=1)
     assert whole.shape == (2, 2)
