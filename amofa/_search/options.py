@@ -61,7 +61,7 @@ def _option(
 _N_FACTORS = "number of factors of every component, or one for each with commas; found if not given"
 _CRITERION = f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)"
 _NOISE = f"how uniquenesses are tied: {', '.join(NOISES)} (default: auto, of the thorough search)"
-_TAILS = f"tails of components: {', '.join(TAILS)} (default: normal)"
+_TAILS = f"distributions of components: {', '.join(TAILS)}"
 _NOISE_FLOOR = "smallest uniqueness, as a share of each column's variance; or with commas, a variance for each column"
 _MAX_TIME = "time after which the best model so far is the result"
 
