@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from amofa._data.dataframes import column_names
 from amofa._model.conditional import conditional_moments
+from amofa._parameters import Parameters
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.sklearn._base import BaseAMoFA, checked_table, names_of_columns, training_rows_and_targets
 
@@ -20,7 +21,8 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
 
     A prediction is the conditional mean of the targets given the features, exact under the mixture. Within a component
     it is linear; between components it changes with their probabilities. Its standard deviation is that of a new
-    observation, noise included.
+    observation, noise included. Components of fewer rows than a regression has coefficients, such as one of a single
+    bad target, say nothing of new rows and have no part in it. If many targets are bad, pass ``tails="t"``.
 
     The parameters are the options of `amofa.fit`, which describes them in full, for a table of the features followed by
     the targets.
@@ -83,7 +85,8 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         names = names_of_columns(self)
         if names is not None:
             names += tuple(self._target_names(y, names))
-        self._fit_rows(table, sample_weight, names)
+        model = self._fit_rows(table, sample_weight, names)
+        self._predicting = _with_enough_rows(model, self.n_features_in_ + 2)
         return self
 
     def _target_names(self, y: ArrayLike, features: Sequence[str]) -> list[str]:
@@ -123,10 +126,22 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
         # Squares of huge deviations may overflow.
         with np.errstate(over="ignore"):
             means, variances = conditional_moments(
-                self.model_._parameters, np.arange(d), np.arange(d, d + self.n_outputs_), rows
+                self._predicting, np.arange(d), np.arange(d, d + self.n_outputs_), rows
             )
         mean, deviation = (self._as_targets(values, rows.dtype) for values in (means, np.sqrt(variances)))
         return (mean, deviation) if return_std else mean
 
     def _as_targets(self, values: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
         return (values[:, 0] if self._one_target else values).astype(dtype, copy=False)
+
+
+def _with_enough_rows(model: MixtureOfFactorAnalyzers, least: int) -> Parameters:
+    """Return the mixture of the components with at least this number of training rows, or of all if none has."""
+    parameters = model._parameters
+    assert model.n_samples is not None
+    enough = parameters.weights * model.n_samples >= least
+    if enough.all() or not enough.any():
+        return parameters
+    kept = [component for component, is_kept in zip(parameters.components(), enough, strict=True) if is_kept]
+    total = sum(component.weight for component in kept)
+    return Parameters.from_components([component._replace(weight=component.weight / total) for component in kept])

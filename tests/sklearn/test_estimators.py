@@ -539,3 +539,21 @@ def test_there_are_no_more_clusters_than_components(rng):
 def test_numbers_of_clusters_that_are_not_possible(rng, n_clusters, error):
     with pytest.raises(error, match="n_clusters must be"):
         AMoFA(n_components=1, n_clusters=n_clusters).fit(rng.normal(size=(40, 2)))
+
+
+@pytest.mark.parametrize("bad", [10, 1e4])
+def test_one_bad_target_does_not_bend_the_regression(rng, bad):
+    X, new = rng.uniform(-2, 2, (2, 600, 1))
+    y = 2 * X[:, 0] + rng.normal(0, 0.1, 600)
+    y[7] += bad
+    for options in ({}, {"tails": "t"}):
+        found = AMoFARegressor(**options).fit(X, y)
+        mean, deviation = found.predict(new, return_std=True)
+        assert np.sqrt(np.mean((mean - 2 * new[:, 0]) ** 2)) < 0.03
+        assert np.median(deviation) < 0.15
+
+
+def test_components_of_few_rows_are_all_that_there_is(rng):
+    X = np.array([[0.0], [1.0], [100.0], [101.0]])
+    found = AMoFARegressor(n_components=2, n_factors=0).fit(X, X[:, 0])
+    np.testing.assert_allclose(found.predict(X), [0.5, 0.5, 100.5, 100.5], atol=1)
