@@ -132,7 +132,7 @@ class ClassMixtures:
         Parameters
         ----------
         path : str or PathLike
-            As for `amofa.io.save`.
+            Used as given: no suffix is added. An existing file is replaced when the new one is complete on disk.
         names : sequence of C str, optional
 
         Raises

@@ -30,7 +30,7 @@ _REMEDIES = {
 
 
 class ColumnNote(NamedTuple):
-    """What `inspect` says of a column.
+    """What `amofa.inspect` says of a column.
 
     Attributes
     ----------
@@ -61,7 +61,9 @@ class ColumnNote(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Inspection:
-    """The result of `inspect`: iterating gives a `ColumnNote` for each column; printed, it shows the odd ones.
+    """The result of `amofa.inspect`: iterating gives an `amofa.inspection.ColumnNote` for each column.
+
+    Printed, it shows those of odd columns.
 
     Attributes
     ----------

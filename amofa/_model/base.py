@@ -377,11 +377,12 @@ class BaseMixture:
         return summarize(self._parameters, self.n_parameters, self._report, self._feature_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file; see `amofa.io.save`.
+        """Write the model to a file, which `amofa.load` reads.
 
         Parameters
         ----------
         path : str or PathLike
+            Used as given: no suffix is added. An existing file is replaced when the new one is complete on disk.
 
         Raises
         ------

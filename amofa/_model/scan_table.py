@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ScanRow(NamedTuple):
-    """A row of a `Scan`.
+    """A row of an `amofa.Scan`.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ScanRow(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Scan:
-    """The result of `amofa.scan`: iterating gives a `ScanRow` for each kind of noise and number of components.
+    """The result of `amofa.scan`: iterating gives an `amofa.scanning.ScanRow` for each noise and number of components.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Scan:
         Returns
         -------
         dict of str to (number of rows,) ndarray
-            The fields of `ScanRow`: numbers are int64 and float64, and models are objects.
+            The fields of `amofa.scanning.ScanRow`: numbers are int64 and float64, and models are objects.
 
         Examples
         --------

@@ -64,9 +64,9 @@ def profiles(
     ----------
     model : MixtureOfFactorAnalyzers
     X : (n, d) array-like, optional
-        Draw the means of these rows, as `MixtureOfFactorAnalyzers.report`; by default those of the mixture.
+        Draw the means of these rows, as `amofa.MixtureOfFactorAnalyzers.report`; by default those of the mixture.
     clusters : Clusters, int or "auto", optional
-        Draw clusters of components, as in `MixtureOfFactorAnalyzers.predict`.
+        Draw clusters of components, as in `amofa.MixtureOfFactorAnalyzers.predict`.
     columns : sequence of int or str, optional
         The columns, in the order in which they are drawn; by default all.
     scaled : bool, default True

@@ -83,7 +83,7 @@ def clusters(
     labels : (n,) array-like, optional
         Colour the rows by these labels instead, grey if the label is None or NaN, and the ellipses like text.
     clusters : Clusters, int or "auto", optional
-        Colour rows and ellipses by clusters of components instead, as in `MixtureOfFactorAnalyzers.predict`.
+        Colour rows and ellipses by clusters of components instead, as in `amofa.MixtureOfFactorAnalyzers.predict`.
     ax : matplotlib.axes.Axes, optional
 
     Returns

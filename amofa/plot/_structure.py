@@ -111,7 +111,7 @@ def _name_factors(ax: Axes, components: list[int], n_factors: list[int]) -> None
 def sensible(
     model: MixtureOfFactorAnalyzers, X: ArrayLike | None = None, *, kind: str | None = None, **options: Any
 ) -> Axes:
-    """Draw the picture of `MixtureOfFactorAnalyzers.plot`.
+    """Draw the picture of `amofa.MixtureOfFactorAnalyzers.plot`.
 
     Parameters
     ----------

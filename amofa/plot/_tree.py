@@ -32,7 +32,7 @@ def tree(model: MixtureOfFactorAnalyzers, *, clusters: Clusters | int | str = "a
     ----------
     model : MixtureOfFactorAnalyzers
     clusters : Clusters, int or "auto", default "auto"
-        The clusters that are coloured, as in `MixtureOfFactorAnalyzers.predict`.
+        The clusters that are coloured, as in `amofa.MixtureOfFactorAnalyzers.predict`.
     ax : matplotlib.axes.Axes, optional
 
     Returns

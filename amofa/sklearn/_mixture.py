@@ -39,8 +39,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     {options}
     n_clusters : int or "auto", optional
         Join components to this number of clusters (or one for each component, if there are fewer), or to as many as
-        `MixtureOfFactorAnalyzers.clusters` finds. Then ``labels_``, ``predict`` and ``predict_proba`` give clusters; by
-        default, they give components.
+        `amofa.MixtureOfFactorAnalyzers.clusters` finds. Then ``labels_``, ``predict`` and ``predict_proba`` give
+        clusters; by default, they give components.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         float
-            See `MixtureOfFactorAnalyzers.bic`.
+            See `amofa.MixtureOfFactorAnalyzers.bic`.
         """
         return self._criterion("bic", X, sample_weight)
 
@@ -254,7 +254,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         float
-            See `MixtureOfFactorAnalyzers.aic`.
+            See `amofa.MixtureOfFactorAnalyzers.aic`.
         """
         return self._criterion("aic", X, sample_weight)
 
@@ -270,7 +270,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         Returns
         -------
         float
-            See `MixtureOfFactorAnalyzers.icl`.
+            See `amofa.MixtureOfFactorAnalyzers.icl`.
         """
         return self._criterion("icl", X, sample_weight)
 
