@@ -204,7 +204,7 @@ def dense_uniqueness_price(count, rows):
 
 def dense_evidence(mixture, n, noise, rows):
     """The prices, term by term, from covariance matrices."""
-    total = 0.5 * (len(mixture) - 1) * math.log(n)
+    total = (len(mixture) - 1) * (0.5 * math.log(n) + 20 / n)
     for count, component in mixture:
         p, d = component.loadings.shape
         precision = count * np.linalg.inv(covariance(component))
@@ -233,7 +233,7 @@ def test_evidence_is_the_dense_one(rng, d, factors, noise, prior_count):
         mixture = [(c.weight * n, c) for c in parameters.components()]
         expected = dense_evidence(mixture, n, noise, prior_count or 1.0)
         assert evidence.mixture(shapes) == pytest.approx(expected, rel=1e-5)
-        separate = sum(evidence.component(*shape) for shape in shapes) - 0.5 * math.log(n)
+        separate = sum(evidence.component(*shape) for shape in shapes) - 0.5 * math.log(n) - 20 / n
         if noise != "shared":
             assert evidence.mixture(shapes) == pytest.approx(separate, rel=1e-12)
 
@@ -256,7 +256,7 @@ def test_evidence_of_a_component_by_hand(rng):
     price = Evidence(1, 100.0, "component", 4.0).component(100.0, 0, math.log(0.25))
     # The prior 1 / cosh(x/2)^4 integrates to 8/3; the curvature is 100/2 + 1.
     uniqueness = math.log(8 / 3) + 0.5 * math.log(51 / (2 * math.pi))
-    assert price == pytest.approx(0.5 * math.log(400) + uniqueness + 0.5 * math.log(100), rel=1e-13)
+    assert price == pytest.approx(0.5 * math.log(400) + uniqueness + 0.5 * math.log(100) + 20 / 100, rel=1e-13)
 
 
 @pytest.mark.parametrize(("count", "rows"), [(1.5, 1.5), (1.0, 1.0), (0.5, 1.0), (0.0, 1.0)])
@@ -265,7 +265,7 @@ def test_a_component_is_priced_as_one_of_a_row_at_least(count, rows):
     # Of the labels' entropy it says nothing.
     assert evidence.uses_entropy is False
     uniqueness = math.log(8 / 3) + 0.5 * math.log((rows / 2 + 1) / (2 * math.pi))
-    expected = 0.5 * math.log(100) + uniqueness + 0.5 * math.log(100)
+    expected = 0.5 * math.log(100) + uniqueness + 0.5 * math.log(100) + 20 / 100
     assert evidence.component(count, 0, 0.0) == pytest.approx(expected, rel=1e-13)
     assert evidence.mean_prices(count) == (math.log(rows), math.log(100.0))
     counted = Counted(message_length, 3, 100.0, "component")

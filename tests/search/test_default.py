@@ -67,6 +67,11 @@ def test_two_spheres_far_apart(draw):
     np.testing.assert_allclose(model.weights, [0.6, 0.4], rtol=1e-9)
 
 
+def test_few_rows_are_not_divided_by_chance():
+    tables = [np.random.default_rng(seed).standard_normal((10, 4)) for seed in range(100)]
+    assert sum(amofa.fit(x).n_components > 1 for x in tables) <= 3
+
+
 @pytest.mark.parametrize("noise", [*NOISES, "auto"])
 def test_white_noise_is_one_component(rng, noise):
     model = amofa.fit(rng.standard_normal((200, 5)), noise=noise)
