@@ -138,6 +138,8 @@ class DefaultSearch(Descent):
 
     def tidy(self) -> None:
         """Merge the components as far as that pays, then find their tails."""
+        if self.is_trial() and self.current.n_components == 1:
+            self._find_tails()
         super().tidy()
         if self.state.phase == "look":
             self._find_tails()
@@ -179,7 +181,8 @@ class DefaultSearch(Descent):
         """
         state = self.state
         if self.is_trial():
-            return []
+            # One group with heavy tails may be several normal components.
+            return [self._one_component()] if self.constraints.n_components in (None, 1) else []
         if self.given is not None:
             return [self.given(self.problem)] if state.results else []
         if state.seeds or state.fits or self.most() == 1:
@@ -286,8 +289,14 @@ class DefaultSearch(Descent):
         """
         if not (self.problem.finds_tails and self.family.has_tails):
             return 0.0
-        before = self.current
-        fit = with_found_tails(self.level.samples, before, self._fit, one_each=one_each)
+        before, problem = self.current, self.problem
+        # Numbers of factors of each component that were given are kept.
+        chooses = not isinstance(self.constraints.n_factors, tuple)
+
+        def em(start: Parameters) -> Outcome:
+            return self._em(start, problem, problem.max_iter, choose_at_end=chooses)
+
+        fit = with_found_tails(self.level.samples, before, em, one_each=one_each)
         if fit is before:
             return 0.0
         accepted = bool(fit.cost < self.bar())

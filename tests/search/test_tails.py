@@ -40,6 +40,24 @@ def test_groups_with_heavy_tails_are_one_component_each(heavy):
     assert auto.cost == pytest.approx(alone.cost, abs=0.5)
 
 
+@pytest.mark.parametrize(("n", "d", "seed"), [(300, 1, 6), (200, 2, 0), (2000, 2, 0)])
+def test_one_group_with_heavy_tails_is_one_component(n, d, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d)) / np.sqrt(rng.chisquare(3, (n, 1)) / 3)
+    model, alone = amofa.fit(x, tails="auto"), amofa.fit(x, tails="t")
+    assert model.n_components == 1
+    assert model.cost <= alone.cost + 0.05
+
+
+@pytest.mark.parametrize("tails", ["auto", "t"])
+def test_given_numbers_of_factors_are_kept(tails):
+    rng = np.random.default_rng(0)
+    centres = np.repeat([[0, 0, 0], [12, 0, 3], [6, 10, -3]], 120, axis=0)
+    rows = rng.normal(size=(360, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0.3], [0, 0, 1]])
+    x = centres + rows / np.sqrt(rng.chisquare(3, (360, 1)) / 3)
+    assert amofa.fit(x, n_components=3, n_factors=[2, 1, 0], tails=tails).n_factors.tolist() == [2, 1, 0]
+
+
 def test_the_report_counts_degrees_of_freedom(heavy):
     x, _ = heavy
     found = amofa.fit(x, tails="t", n_components=3, n_factors=1)
