@@ -153,6 +153,13 @@ def test_fit_reads_all_formats(run, rows, monkeypatch):
         assert run("fit", "-", "--delimiter", name, "--json") == expected
 
 
+def test_warnings_name_columns(capsys, rows, folder):
+    body = "".join(f"{x:.3f},1,{y:.3f}\n" for x, y in rows.tolist())
+    (folder / "named.csv").write_text(f"a,same,b\n{body}")
+    assert cli.main(["fit", "named.csv"]) == 0
+    assert "1 of 3 columns of X are constant and change no decision: 'same'" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("files")
 def test_columns_with_commas_in_their_names(run):
     write("x.csv", '"a, b",c\n1,2\n3,5\n4,9\n')

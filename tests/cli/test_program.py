@@ -217,7 +217,7 @@ def test_interrupted_fit(monkeypatch, capsys, rows, folder, output, line):
         if len(steps) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("amofa.cli._models.fit", functools.partial(amofa.fit, callback=interrupt))
+    monkeypatch.setattr("amofa.cli._models.FitOptions", functools.partial(FitOptions, callback=interrupt))
     assert cli.main(["fit", "rows.csv", "--columns", "x,y", *output]) == 130
     assert capsys.readouterr() == ("", line)
     assert (folder / "out.npz").exists() == bool(output)
