@@ -237,7 +237,7 @@ def contours(
         points = view.points(whole_rows(model, table[drawn_rows(len(table))]))
         ax.scatter(*points.T, color=ink(ax, 0.45), **dots(len(points)))
     limit_axes(ax, view, model.weights, points)
-    x, y = (np.linspace(*limits, _GRID) for limits in (ax.get_xlim(), ax.get_ylim()))
+    x, y = (np.linspace(low, high, _GRID) for low, high in (ax.get_xlim(), ax.get_ylim()))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     heights = np.exp(posterior.log_densities(_projected(model, view), Samples(grid))).reshape(_GRID, _GRID)
     levels = _levels(heights)
