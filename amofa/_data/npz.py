@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shutil
-import uuid
 import zipfile
 from collections.abc import Mapping
 from io import BufferedIOBase
@@ -39,7 +38,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, and not to be replaced", os.fspath(path))
     # In the same folder, so on the same file system. A process that is killed may leave it behind.
-    temporary = target.with_name(f".amofa-{uuid.uuid4().hex}.tmp")
+    temporary = target.with_name(f".amofa-{os.urandom(16).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             _savez(file, arrays)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from html import escape
 
 
 def counted(n: int, noun: str) -> str:
@@ -53,6 +52,9 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = ()) -> str:
 
 def html_table(rows: Sequence[Sequence[str]], caption: str = "", bold: int | None = None) -> str:
     """Return a table as HTML; the first row is its header, and one row may be bold."""
+    # Imported late, since its table of entities is large.
+    from html import escape
+
     head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
     lines = []
     for i, row in enumerate(rows[1:]):

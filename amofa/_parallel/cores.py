@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from multiprocessing import parent_process
 from pathlib import Path
 
 from amofa._parallel.blas import n_other_holders
@@ -64,6 +63,9 @@ def default_threads() -> int:
 
 def most_threads() -> int:
     """Return the default number of threads of a fit that is alone and has no limit."""
+    # Imported late, as what only some uses need.
+    from multiprocessing import parent_process
+
     if parent_process() is not None:
         return 1
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
