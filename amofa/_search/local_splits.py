@@ -13,7 +13,7 @@ from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, log_determinant, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
-from amofa._search.merges import LEAST_RESPONSIBILITY, merged_down
+from amofa._search.merges import merged_down, rows_of
 from amofa._search.splits import MOST_PARTS, Labels, Survey, layers, parts
 from amofa._search.state import LocalSplit
 from amofa._typing import FloatArray
@@ -89,12 +89,9 @@ class LocalSplitter:
 
     def _whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Outcome] | None:
         """Return the rows of a component and its fit to them; None if there are no rows to divide."""
-        weights = self.sample.weights
-        least = LEAST_RESPONSIBILITY if weights is None else LEAST_RESPONSIBILITY * weights
-        rows = np.flatnonzero(responsibilities > least)
-        if len(rows) < 2:
+        local = rows_of(self.sample, responsibilities)
+        if local.n_rows < 2:
             return None
-        local = self.sample.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
         one = Parameters.from_components([component])
         return local, profile_em(local, one, self.problem, self.solvers.get(), 1, choose_at_end=False)
 

@@ -126,6 +126,14 @@ def _merged(
     return MergedPair(a, b, merged, best.cost - separate + labels + weights)
 
 
+def rows_of(samples: Samples, responsibilities: FloatArray) -> Samples:
+    """Return the rows with enough of these responsibilities, (n,), which are multiplied by the row weights."""
+    weights = samples.weights
+    least = LEAST_RESPONSIBILITY if weights is None else LEAST_RESPONSIBILITY * weights
+    rows = np.flatnonzero(responsibilities > least)
+    return samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+
+
 def _refitted(
     samples: Samples,
     pair: MergedPair,
@@ -138,10 +146,7 @@ def _refitted(
 
     In the first bound, rows keep the weights that they have in the tails of the two.
     """
-    weights = samples.weights
-    least = LEAST_RESPONSIBILITY if weights is None else LEAST_RESPONSIBILITY * weights
-    rows = np.flatnonzero(responsibilities > least)
-    local = samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+    local = rows_of(samples, responsibilities)
     two = Parameters.from_components([parameters.component(k) for k in (pair.first, pair.second)])
     apart = profile_em(local, two, problem, solver, 1, choose_at_end=False)
     one = Parameters.from_components([pair.merged])
