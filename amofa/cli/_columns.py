@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -126,6 +129,15 @@ class Selection:
         if column is None:
             return None
         found = self._find(column, names, width)
+    def remedy_for_text(self, columns: Sequence[int], names: Sequence[str] | None) -> str:
+        """Return how to leave out columns that hold text, or an empty text if a model needs them."""
+        if self.names is not None or self.n_features is not None:
+            return ""
+        line = io.StringIO()
+        found = [str(j) if names is None or names.count(names[j]) > 1 else names[j] or str(j) for j in columns]
+        csv.writer(line, lineterminator="").writerow([*self.exclude, *found])
+        return f"; leave out columns of text by --exclude {shlex.quote(line.getvalue())}"
+
         if len(found) > 1:
             raise ValueError(f"{use} must be one column, got {column!r}")
         return found[0]

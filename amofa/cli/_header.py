@@ -15,6 +15,7 @@ _MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
 _LEAST_EQUAL_STEPS, _LEAST_MONOTONE, _LEAST_COUNTED = 5, 8, 4
 _SAME_STEP = 1e-6
 _EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9.]*,[0-9]+")
+_MARKED_NUMBER = re.compile(r"[-+]?[\d.,_]+")
 _SWAPPED_MARKS = str.maketrans(",.", ".,")
 
 
@@ -59,6 +60,10 @@ class Cells(NamedTuple):
 
 
 class Guess(NamedTuple):
+    def is_text(self, cell: str) -> bool:
+        """Return whether a cell is neither missing nor a number, with marks of any kind."""
+        return not (is_missing(cell) or self.is_number(cell) or _MARKED_NUMBER.fullmatch(cell))
+
     """Whether a first line has names, and whether that is sure."""
 
     has_names: bool

@@ -24,7 +24,8 @@ def read_parquet(source: str, selection: Selection) -> Columns:
     kept = selection.kept(positions, names, len(names))
     chosen = frame[[names[j] for j in positions.numbers]]
     if (text := column_without_numbers(chosen)) is not None:
-        raise ValueError(f"{selection.table}: column {text!r} does not hold numbers; leave it out by --exclude")
+        remedy = selection.remedy_for_text([names.index(text)], names)
+        raise ValueError(f"{selection.table}: column {text!r} does not hold numbers{remedy}")
     return Columns(
         to_array(chosen),
         None if positions.labels is None else _text(frame[names[positions.labels]]),

@@ -101,7 +101,9 @@ def _read(stream: TextIO, selection: Selection, form: TextFormat, may_be_missing
             for j, cell in zip(positions.numbers, cells, strict=True):
                 if complaint := read_cells.complaint(cell.strip(), may_be_missing):
                     column = f"column {j} (from 0)" if names is None else f"column {names[j]!r}"
-                    raise ValueError(f"{table}, line {line}, {column}: {complaint}")
+                    text = [i for i in positions.values if read_cells.is_text(fields[i].strip())]
+                    remedy = selection.remedy_for_text(text, names) if j in text else ""
+                    raise ValueError(f"{table}, line {line}, {column}: {complaint}{remedy}")
             row = [read_cells.number(cell.strip()) for cell in cells]
         numbers.extend(row)
         if positions.leaves_first_out and not _may_be_index(fields[0], read_cells):

@@ -12,6 +12,8 @@ import pytest
 from amofa import AmofaWarning
 from amofa.cli._tables import read_table, write_table
 
+# How to leave out columns that hold text.
+OUT = "; leave out columns of text by --exclude {}"
 ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
 
 
@@ -151,7 +153,9 @@ def test_standard_input(stdin):
 
 def test_standard_input_is_named_in_errors(stdin):
     stdin("1,2\n3,x\n")
-    with pytest.raises(ValueError, match=r"^standard input, line 2, column 1 \(from 0\): 'x' is not a number$"):
+    with pytest.raises(
+        ValueError, match=r"^standard input, line 2, column 1 \(from 0\): 'x' is not a number; leave out col"
+    ):
         read_table("-")
 
 
@@ -263,7 +267,7 @@ def test_compressed_text(file, tmp_path):
     assert gzip.decompress((tmp_path / "y.tsv.gz").read_bytes()) == b"a\tb\n1.5\tx\n"
 
 
-@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 99)[:30]])
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:30]])
 def test_what_is_not_compressed_as_a_whole(file, content):
     assert refusal(file("x.csv.gz", content)).startswith("FILE is not a whole file of gzip (")
 
@@ -277,7 +281,7 @@ def test_parquet(tmp_path):
     assert table.labels.tolist() == ["x", "y"]
     assert [column.tolist() for column in table.kept.values()] == [[1.5, 2.0], ["x", "y"], [3, 4]]
     assert table.kept_values == ["n", "a"]
-    assert refusal(path) == "FILE: column 'kind' does not hold numbers; leave it out by --exclude"
+    assert refusal(path) == "FILE: column 'kind' does not hold numbers" + OUT.format("kind")
     (tmp_path / "y.parquet").write_bytes(b"PAR1")
     assert refusal(str(tmp_path / "y.parquet")).startswith("FILE cannot be read as .parquet (")
 
@@ -371,6 +375,19 @@ def test_refused_columns_without_names(file, tmp_path):
 
 def test_a_name_of_two_columns(file):
     message = "FILE has 2 columns 'a'; choose one by number"
+def test_errors_of_columns_of_text_say_how_to_leave_them_out(file):
+    path = file("x.csv", 'id,"the, kind",sex,,size,w\n1,setosa,f,a 1,2.5,x\n')
+    message = "FILE, line 2, column 'the, kind': 'setosa' is not a number"
+    assert refusal(path) == message + OUT.format("""'"the, kind",sex,3,w'""")
+    # Those that are left out already stay so, and others may hold any text.
+    assert refusal(path, exclude=["sex"], weights="w") == message + OUT.format("""'sex,"the, kind",3'""")
+    assert refusal(path, columns=["size"], weights="w") == "FILE, line 2, column 'w': 'x' is not a number"
+    # Columns of a model are needed, and so is a number with another mark.
+    assert refusal(path, n_features=6) == message
+    assert refusal(path, names=["size", "the, kind"]) == message
+    assert refusal(file("y.csv", "1;2\n1.234,5;2\n"), delimiter=";").endswith("pass --decimal ,")
+
+
     assert refusal(file("x.csv", "a,b,a\n1,2,3\n"), columns=["a"]) == message
 
 
@@ -442,7 +459,7 @@ def test_nothing_but_weights(file, tmp_path):
         ("x.csv", "a,b\n1,2\n3,nan\n", "FILE, line 3, column 'b': the value is missing"),
         ("x.csv", "1,NA\n3,4\n", "FILE, line 1, column 1 (from 0): the value is missing"),
         ("x.csv", "1,,3\n4,5,6\n", "FILE, line 1, column 1 (from 0): the value is missing"),
-        ("x.csv", "1,2\n3,four\n", "FILE, line 2, column 1 (from 0): 'four' is not a number"),
+        ("x.csv", "1,2\n3,four\n", "FILE, line 2, column 1 (from 0): 'four' is not a number" + OUT.format(1)),
         ("x.csv", "1,2\n3,1_0\n", "FILE, line 2, column 1 (from 0): '1_0' is not a number"),
         ("x.csv", "1,2\n3,\u0661\n", "FILE, line 2, column 1 (from 0): '\u0661' is not a number"),
         ("x.csv", "1,2\n3,-inf\n", "FILE, line 2, column 1 (from 0): '-inf' is not a finite number"),
@@ -452,7 +469,7 @@ def test_nothing_but_weights(file, tmp_path):
             "a;b\n1,5;2\n",
             "FILE, line 2, column 'a': '1,5' is not a number; for decimal commas pass --decimal ,",
         ),
-        ("x.csv", f"1\n{'y' * 99}\n", f"FILE, line 2, column 0 (from 0): '{'y' * 40}' is not a number"),
+        ("x.csv", f"1\n{'y' * 99}\n", f"FILE, line 2, column 0 (from 0): '{'y' * 40}' is not a number" + OUT.format(0)),
         ("x.csv", "1,2\n3,4\n5\n", "FILE, line 3: the number of values is 1, expected 2"),
         ("x.csv", "a,b\n1,2\n3,4,5\n", "FILE, line 3: the number of values is 3, expected 2"),
         ("x.csv", "a,b\n1,2,3\n", "FILE, line 2: the number of values is 3, expected 2"),
@@ -673,7 +690,7 @@ def test_cells_that_may_be_missing(file, cell):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,\n3,x\n", "FILE, line 3, column 'b': 'x' is not a number"),
+        ("a,b\n1,\n3,x\n", "FILE, line 3, column 'b': 'x' is not a number" + OUT.format("b")),
         ("a,b\n1,\n3,inf\n", "FILE, line 3, column 'b': 'inf' is not a finite number"),
         ("a,b\n1,2\n3,inf\n", "FILE, line 3, column 'b': 'inf' is not a finite number"),
         ("a,b\n1,\n3\n", "FILE, line 3: the number of values is 1, expected 2"),
