@@ -23,6 +23,7 @@ from amofa.cli._options import (
     add_quiet,
     add_table,
     add_weights,
+    given_options,
     seed,
 )
 from amofa.cli._output import Interrupted, description, say, say_json
@@ -50,7 +51,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _fit(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         check_regular_output(arguments, "models")
-    given = {o.name: value for o in _FIT_OPTIONS if (value := getattr(arguments, o.name)) is not None}
+    given = given_options(arguments, _FIT_OPTIONS)
     init = None if arguments.init is None else load(arguments.init)
     names = None if init is None else init.feature_names
     table = read(arguments, arguments.file, weights=arguments.weights, names=names)

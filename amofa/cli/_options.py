@@ -152,6 +152,11 @@ def add_fit_options(parser: argparse.ArgumentParser, options: Iterable[Field[Any
         )
 
 
+def given_options(arguments: argparse.Namespace, options: Iterable[Field[Any]]) -> dict[str, Any]:
+    """Return those of the options of fits that were given, by name."""
+    return {o.name: value for o in options if (value := getattr(arguments, o.name)) is not None}
+
+
 def add_clusters(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument(
         "--clusters", type=_number_of_clusters, metavar="N", help=f"{text}: their number, or auto (default: components)"

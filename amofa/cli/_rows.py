@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amofa._model.text import aligned
+from amofa._search.options import FitOptions
 from amofa._search.progress import can_be_shown, progress_of_fits
 from amofa._typing import FloatArray
 from amofa.classes import ClassMixtures, fit_classes, load_classes
@@ -20,6 +21,7 @@ from amofa.cli._files import check_regular_output, is_of_classes, named_columns,
 from amofa.cli._options import (
     Command,
     add_clusters,
+    add_fit_options,
     add_json,
     add_keep,
     add_model,
@@ -28,6 +30,7 @@ from amofa.cli._options import (
     add_table,
     add_table_options,
     add_weights,
+    given_options,
     seed,
 )
 from amofa.cli._output import say, say_json, whole
@@ -36,6 +39,8 @@ from amofa.cli._text import suffix
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 
+# Options of the fits that `amofa classify` has.
+_FIT_OPTIONS = [option for option in fields(FitOptions) if option.name == "tails"]
 # Lines of `amofa score`, by name in its JSON object.
 _SCORES = {
     "n_samples": "rows              {:14g}",
@@ -213,7 +218,14 @@ def _classify(arguments: argparse.Namespace) -> None:
     if arguments.proba and suffix(arguments.output or "") == ".npy" and names.dtype.kind == "U":
         raise ValueError(f"{arguments.output}: write text labels with probabilities to a text file (.csv, .tsv)")
     with progress_of_fits(can_be_shown() and not arguments.quiet) as apply:
-        classes = fit_classes(train.values, numbers, sample_weight=train.weights, priors=arguments.priors, apply=apply)
+        classes = fit_classes(
+            train.values,
+            numbers,
+            sample_weight=train.weights,
+            priors=arguments.priors,
+            apply=apply,
+            **given_options(arguments, _FIT_OPTIONS),
+        )
     if arguments.save is not None:
         models = tuple(model._named(train.names) for model in classes.models)
         replace(classes, models=models).save(arguments.save, list(map(str, names.tolist())))
@@ -305,6 +317,7 @@ def _add_classify(parser: argparse.ArgumentParser) -> None:
         default="uniform",
         help="uniform, or empirical: class shares in TRAIN (default: %(default)s)",
     )
+    add_fit_options(parser, _FIT_OPTIONS)
     parser.add_argument("--proba", action="store_true", help="add the probability of each class: p_NAME, ...")
     parser.add_argument(
         "--score",

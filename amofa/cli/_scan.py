@@ -18,6 +18,7 @@ from amofa.cli._options import (
     add_quiet,
     add_table,
     add_weights,
+    given_options,
     number_list,
 )
 from amofa.cli._output import Interrupted, say, say_json
@@ -35,7 +36,7 @@ def _scan(arguments: argparse.Namespace) -> None:
         check_picture(arguments, "plot")
         # No windows, even where there is a screen. If matplotlib is not installed, this says so before the fits.
         plot.use_files()
-    given = {o.name: value for o in _OPTIONS if (value := getattr(arguments, o.name)) is not None}
+    given = given_options(arguments, _OPTIONS)
     table = read(arguments, arguments.file, weights=arguments.weights)
     shown = can_be_shown() and not arguments.quiet
     numbers = arguments.n_components

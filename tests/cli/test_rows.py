@@ -7,7 +7,7 @@ import pytest
 from cli_helpers import strict_json, write
 
 import amofa
-from amofa.classes import fit_classes
+from amofa.classes import fit_classes, load_classes
 
 # ---- predict ---------------------------------------------------------------------------------------------------------
 
@@ -307,6 +307,12 @@ def test_classify_by_names_and_with_missing_cells(run, iris):
 
 @pytest.mark.parametrize("suffix", ["npy", "csv"])
 def test_classify_files_without_names(run, iris, suffix):
+def test_classify_with_heavy_tails(run, refusal, iris):
+    run("classify", "train.csv", "--labels", "kind", "--save", "classes.npz", "--tails", "t")
+    assert all(np.isfinite(model.degrees_of_freedom).all() for model in load_classes("classes.npz").models)
+    assert "tails" in refusal("classify", "train.csv", "test.csv", "--labels", "kind", "--tails", "heavy")
+
+
     X, labels = iris
     numbers = np.unique(labels, return_inverse=True)[1] + 3.0
     table = np.column_stack([X, numbers])
