@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from amofa.cli._header import USUAL_FORMAT, TextFormat
+
 # A number of a column, or a range.
 _NUMBERS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
@@ -40,6 +42,7 @@ class Columns(NamedTuple):
     names: tuple[str, ...] | None  # of the c columns
     kept: dict[str, NDArray[Any]]  # columns to be written again, (n,), by name
     kept_values: list[str]  # names there of the columns of numbers, if they are kept
+    form: TextFormat = USUAL_FORMAT  # of a text
 
 
 @dataclass(frozen=True)
@@ -125,10 +128,6 @@ class Selection:
             result[j] = free_name(given[j], result.values())
         return result
 
-    def _find_one(self, use: str, column: str | None, names: Sequence[str] | None, width: int) -> int | None:
-        if column is None:
-            return None
-        found = self._find(column, names, width)
     def remedy_for_text(self, columns: Sequence[int], names: Sequence[str] | None) -> str:
         """Return how to leave out columns that hold text, or an empty text if a model needs them."""
         if self.names is not None or self.n_features is not None:
@@ -138,6 +137,10 @@ class Selection:
         csv.writer(line, lineterminator="").writerow([*self.exclude, *found])
         return f"; leave out columns of text by --exclude {shlex.quote(line.getvalue())}"
 
+    def _find_one(self, use: str, column: str | None, names: Sequence[str] | None, width: int) -> int | None:
+        if column is None:
+            return None
+        found = self._find(column, names, width)
         if len(found) > 1:
             raise ValueError(f"{use} must be one column, got {column!r}")
         return found[0]

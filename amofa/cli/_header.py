@@ -1,4 +1,4 @@
-"""Decide whether the first line of a text table has the names of its columns, and read cells as numbers."""
+"""The format of a text table: whether its first line has the names of its columns, and cells as numbers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ _SAME_STEP = 1e-6
 _EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9.]*,[0-9]+")
 _MARKED_NUMBER = re.compile(r"[-+]?[\d.,_]+")
 _SWAPPED_MARKS = str.maketrans(",.", ".,")
+
+
+class TextFormat(NamedTuple):
+    """How a table is written in text; None for a guess from its first lines, and for a comma if it is to be written."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    header: bool | None = None
+
+
+USUAL_FORMAT = TextFormat()
 
 
 class Cells(NamedTuple):
@@ -49,6 +60,10 @@ class Cells(NamedTuple):
         text = "".join(cells)
         return numbers if math.isfinite(sum(numbers)) and text.isascii() and "_" not in text else None
 
+    def is_text(self, cell: str) -> bool:
+        """Return whether a cell is neither missing nor a number, with marks of any kind."""
+        return not (is_missing(cell) or self.is_number(cell) or _MARKED_NUMBER.fullmatch(cell))
+
     def complaint(self, cell: str, may_be_missing: bool) -> str:
         """Return what is wrong with a cell, or an empty text."""
         if is_missing(cell):
@@ -60,10 +75,6 @@ class Cells(NamedTuple):
 
 
 class Guess(NamedTuple):
-    def is_text(self, cell: str) -> bool:
-        """Return whether a cell is neither missing nor a number, with marks of any kind."""
-        return not (is_missing(cell) or self.is_number(cell) or _MARKED_NUMBER.fullmatch(cell))
-
     """Whether a first line has names, and whether that is sure."""
 
     has_names: bool

@@ -72,7 +72,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     to_screen = target is sys.stdout
     if not (arguments.json and to_screen):
         has_header = arguments.proba or arguments.scores or bool(table.kept)
-        write_table(target, _joined(table.kept, _prediction_columns(**results)), header=has_header)
+        write_table(target, _joined(table.kept, _prediction_columns(**results)), header=has_header, form=table.form)
     if arguments.json:
         n_labels = model.n_components if clusters is None else clusters.n_clusters
         counts = np.bincount(results["labels"], minlength=n_labels)
@@ -131,7 +131,7 @@ def _score(arguments: argparse.Namespace) -> None:
     X, weights = table.values, table.weights
     rows = {"log_densities": model.score_samples(X)} if arguments.per_row else {}
     if rows and not arguments.json:
-        write_table(sys.stdout, rows, header=False)
+        write_table(sys.stdout, rows, header=False, form=table.form)
         return
     n = float(len(X) if weights is None else weights.sum())
     mean = model.score(X, weights)
@@ -166,7 +166,7 @@ def _impute(arguments: argparse.Namespace) -> None:
     places = dict(zip(known or columns, table.kept_values, strict=False))
     for name, column in columns.items():
         table.kept[places.get(name) or free_name(name, table.kept)] = column
-    write_table(target, table.kept)
+    write_table(target, table.kept, form=table.form)
 
 
 def _read_known(
@@ -268,7 +268,7 @@ def _tell(
     columns = _joined(test.kept, columns)
     to_screen = target is sys.stdout
     if not (to_screen and (arguments.json or score)):
-        write_table(target, columns, header=arguments.proba or bool(test.kept))
+        write_table(target, columns, header=arguments.proba or bool(test.kept), form=test.form)
     if arguments.json:
         values: dict[str, Any] = {
             "classes": names,

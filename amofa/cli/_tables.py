@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from amofa._data.checks import check_incomplete_table, check_table
 from amofa.cli._columns import Columns, Selection
+from amofa.cli._header import USUAL_FORMAT, TextFormat
 from amofa.cli._parquet import PARQUET, read_parquet, write_parquet
-from amofa.cli._text import COMPRESSED, DELIMITERS, STANDARD_STREAM, TextFormat, read_text, suffix
+from amofa.cli._text import COMPRESSED, DELIMITERS, STANDARD_STREAM, read_text, suffix
 
 # Rows that are written at a time: they are Python objects then.
 _ROWS_AT_ONCE = 1 << 14
@@ -32,6 +33,7 @@ class Table:
     names: tuple[str, ...] | None
     kept: dict[str, NDArray[Any]] = field(default_factory=dict)  # columns to be written again, (n,), by name
     kept_values: list[str] = field(default_factory=list)  # names there of the columns of `values`, if they are kept
+    form: TextFormat = USUAL_FORMAT  # of texts with results for its rows
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -114,7 +116,9 @@ def read_table(
     except TypeError as error:
         # Of the dtype, which is an error of the file, not of the caller.
         raise ValueError(str(error)) from None
-    return Table(table, row_weights, found.labels, found_names, found.kept, found.kept_values)
+    # Decimal commas are those of the programs that are to read the results.
+    form = found.form if keep or decimal == "," else USUAL_FORMAT
+    return Table(table, row_weights, found.labels, found_names, found.kept, found.kept_values, form)
 
 
 def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
@@ -181,12 +185,19 @@ def _listed(names: Sequence[str]) -> str:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, header: bool = True) -> None:
+def write_table(
+    target: str | TextIO,
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    header: bool = True,
+    form: TextFormat = USUAL_FORMAT,
+) -> None:
     """Write columns (n,) to a file or an open text stream, under their names if `header` and in text.
 
     The extension of a path decides: .npy is numpy's, without names, (n, number of columns) or (n,) for a single column;
-    .parquet is written by pandas or polars; .tsv and .tab are text with tabs; all others, and streams, are text with
-    commas, compressed if the path ends in .gz. Raises OSError if the file cannot be written, and ValueError if the
+    .parquet is written by pandas or polars; .tsv and .tab are text with tabs; all others, and streams, are text of the
+    given form, by default with commas, compressed if the path ends in .gz. Fields in .csv are separated by commas or
+    semicolons only. Raises OSError if the file cannot be written, and ValueError if the
     extension is .npz, or .npy and columns are of text and of numbers.
 
     Examples
@@ -198,7 +209,7 @@ def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, he
     0,0.2
     """
     if not isinstance(target, str):
-        _write_text(target, columns, ",", header)
+        _write_text(target, columns, header, form)
     elif suffix(target) == ".npy":
         arrays = list(columns.values())
         if len({array.dtype.kind in "biuf" for array in arrays}) > 1:
@@ -211,7 +222,9 @@ def write_table(target: str | TextIO, columns: Mapping[str, NDArray[Any]], *, he
         write_parquet(target, columns)
     else:
         with _open_to_write(target) as stream:
-            _write_text(stream, columns, DELIMITERS.get(suffix(target), ","), header)
+            own = "," if suffix(target) == ".csv" and form.delimiter != ";" else form.delimiter
+            delimiter = DELIMITERS.get(suffix(target), own)
+            _write_text(stream, columns, header, form._replace(delimiter=delimiter))
 
 
 def _open_to_write(target: str) -> TextIO:
@@ -220,11 +233,20 @@ def _open_to_write(target: str) -> TextIO:
     return open(target, "w", encoding="utf-8", newline="")
 
 
-def _write_text(stream: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str, header: bool) -> None:
-    # As Python's numbers, which are written with all the digits that it takes to read the same number again.
+def _write_text(stream: TextIO, columns: Mapping[str, NDArray[Any]], header: bool, form: TextFormat) -> None:
+    delimiter = form.delimiter or ","
+    if delimiter == form.decimal:
+        delimiter = ";"
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
     if header:
         writer.writerow(columns)
     arrays = list(columns.values())
     for start in range(0, len(arrays[0]), _ROWS_AT_ONCE):
-        writer.writerows(zip(*(a[start : start + _ROWS_AT_ONCE].tolist() for a in arrays), strict=True))
+        rows = (_cells(array[start : start + _ROWS_AT_ONCE], form.decimal) for array in arrays)
+        writer.writerows(zip(*rows, strict=True))
+
+
+def _cells(column: NDArray[Any], decimal: str) -> list[Any]:
+    """Return numbers as Python's, which are written with all the digits that it takes to read the same number again."""
+    cells: list[Any] = column.tolist()
+    return [str(cell).replace(".", decimal) for cell in cells] if column.dtype.kind == "f" and decimal != "." else cells

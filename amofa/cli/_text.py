@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 import numpy as np
 
 from amofa.cli._columns import Columns, Selection
-from amofa.cli._header import Cells, guess_header
+from amofa.cli._header import Cells, TextFormat, guess_header
 from amofa.warnings import warn_caller
 
 STANDARD_STREAM = "-"
@@ -32,14 +32,6 @@ DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 # In other files the most frequent of these in the first line is the delimiter; without any of them it is white space.
 _GUESSED_DELIMITERS = ",;\t"
 _EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9]+,[0-9]+")
-
-
-class TextFormat(NamedTuple):
-    """How a table is written in text; None for a guess from its first lines."""
-
-    delimiter: str | None = None
-    decimal: str = "."
-    header: bool | None = None
 
 
 def suffix(path: str) -> str:
@@ -85,7 +77,7 @@ def _open_text(source: str, name: str) -> Iterator[TextIO]:
 
 def _read(stream: TextIO, selection: Selection, form: TextFormat, may_be_missing: bool) -> Columns:
     table, read_cells = selection.table, Cells(form.decimal)
-    names, width, records = _read_header(stream, selection, form)
+    names, width, records, form = _read_header(stream, selection, form)
     first_line, first = next(records)
     records = chain([(first_line, first)], records)
     first_is_index = names is not None and names[0] == "" and _may_be_index(first[0], read_cells)
@@ -129,6 +121,7 @@ def _read(stream: TextIO, selection: Selection, form: TextFormat, may_be_missing
             for name, cells in zip(kept.values(), zip(*others, strict=True), strict=True)
         },
         [kept[j] for j in positions.values if j in kept],
+        form,
     )
 
 
@@ -140,15 +133,15 @@ def _may_be_index(cell: str, read_cells: Cells) -> bool:
 
 def _read_header(
     stream: TextIO, selection: Selection, form: TextFormat
-) -> tuple[tuple[str, ...] | None, int, Iterator[tuple[int, list[str]]]]:
-    """Return the names of the columns, if there are any, their number, and the lines of the rows, at least one."""
+) -> tuple[tuple[str, ...] | None, int, Iterator[tuple[int, list[str]]], TextFormat]:
+    """Return the names of the columns, if any, their number, the lines of the rows, at least one, and the format."""
     table = selection.table
     n_skipped, text = next(
         ((i, line) for i, line in enumerate(stream) if line.strip() and not line.startswith("#")), (0, "")
     )
-    records = _records(
-        chain([text], stream), form.delimiter or _guessed_delimiter(table, text, form.decimal), n_skipped
-    )
+    delimiter = form.delimiter or _guessed_delimiter(table, text, form.decimal)
+    form = form._replace(delimiter=delimiter)
+    records = _records(chain([text], stream), delimiter, n_skipped)
     first = next(records, None)
     if first is None:
         raise ValueError(f"{table} holds no rows")
@@ -158,10 +151,10 @@ def _read_header(
     if not _has_header(
         names, None if second is None else [cell.strip() for cell in second[1]], first[0], selection, form
     ):
-        return None, len(names), chain([first], rows)
+        return None, len(names), chain([first], rows), form
     if second is None:
         raise ValueError(f"{table} holds no rows: line {first[0]} is not all numbers and was read as the header")
-    return tuple(names), len(names), rows
+    return tuple(names), len(names), rows, form
 
 
 def _has_header(

@@ -53,6 +53,32 @@ def test_predict_keeps_the_other_columns(run, rows):
     assert run("predict", "model.npz", "rows.npy", "--keep").splitlines()[0] == "x0,x1,label"
 
 
+@pytest.mark.usefixtures("files")
+def test_kept_columns_are_separated_as_in_the_file(run, mixture):
+    mixture._named(("x", "y")).save("named.npz")
+    write("european.csv", 'Ort;x;y\nUlm, Donau;30,5;1\n"a;b";0,25;\n')
+    options = ("european.csv", "--decimal", ",", "--exclude", "Ort")
+    filled = str(mixture.impute([[0.25, np.nan]])[0, 1]).replace(".", ",")
+    lines = ["Ort;x;y", "Ulm, Donau;30,5;1,0", f'"a;b";0,25;{filled}']
+    assert run("impute", "named.npz", *options, "--keep").splitlines() == lines
+    assert run("impute", "named.npz", *options).splitlines() == ["x;y", "30,5;1,0", f"0,25;{filled}"]
+    found = run("predict", "named.npz", *options, "--keep", "--proba").splitlines()
+    assert found[0] == "Ort;x;y;label;p0;p1"
+    assert found[1].startswith("Ulm, Donau;30,5;1;1;")
+    assert found[1].endswith(";1,0")
+    assert run("predict", "named.npz", *options, "--keep", "-o", "out.csv") == ""
+    assert Path("out.csv").read_text().splitlines()[0] == "Ort;x;y;label"
+    assert run("predict", "named.npz", *options, "--keep", "-o", "out.tsv") == ""
+    assert Path("out.tsv").read_text().splitlines()[:2] == ["Ort\tx\ty\tlabel", "Ulm, Donau\t30,5\t1\t1"]
+    write("words.txt", "y x\n1 30\n")
+    assert run("predict", "named.npz", "words.txt", "--keep").splitlines() == ["y x label", "1 30 1"]
+    assert run("predict", "named.npz", "words.txt", "--keep", "-o", "out.csv") == ""
+    assert Path("out.csv").read_text().splitlines() == ["y,x,label", "1,30,1"]
+    write("tabs.tsv", "x\ty\n30,5\t1\n")
+    assert run("predict", "named.npz", "tabs.tsv", "--decimal", ",", "--keep", "-o", "out.csv") == ""
+    assert Path("out.csv").read_text().splitlines() == ["x;y;label", "30,5;1;1"]
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.npy", "out"])
 @pytest.mark.usefixtures("files")
 def test_predict_to_a_file(run, rows, mixture, name):
@@ -281,6 +307,12 @@ def test_classify_says_how_good_it_is(run, iris):
     assert set(values) == {"classes", "n_components", "n_rows", "output"}
 
 
+def test_classify_with_heavy_tails(run, refusal, iris):
+    run("classify", "train.csv", "--labels", "kind", "--save", "classes.npz", "--tails", "t")
+    assert all(np.isfinite(model.degrees_of_freedom).all() for model in load_classes("classes.npz").models)
+    assert "tails" in refusal("classify", "train.csv", "test.csv", "--labels", "kind", "--tails", "heavy")
+
+
 def test_saved_classes_label_other_rows(run, refusal, iris):
     expected = run("classify", "train.csv", "new.csv", "--labels", "kind", "--proba", "--save", "classes.npz")
     assert run("predict", "classes.npz", "new.csv", "--proba") == expected
@@ -307,12 +339,6 @@ def test_classify_by_names_and_with_missing_cells(run, iris):
 
 @pytest.mark.parametrize("suffix", ["npy", "csv"])
 def test_classify_files_without_names(run, iris, suffix):
-def test_classify_with_heavy_tails(run, refusal, iris):
-    run("classify", "train.csv", "--labels", "kind", "--save", "classes.npz", "--tails", "t")
-    assert all(np.isfinite(model.degrees_of_freedom).all() for model in load_classes("classes.npz").models)
-    assert "tails" in refusal("classify", "train.csv", "test.csv", "--labels", "kind", "--tails", "heavy")
-
-
     X, labels = iris
     numbers = np.unique(labels, return_inverse=True)[1] + 3.0
     table = np.column_stack([X, numbers])

@@ -373,8 +373,6 @@ def test_refused_columns_without_names(file, tmp_path):
     assert refusal(str(tmp_path / "x.npy"), columns=["3"]) == "FILE has no column 3; columns are numbered from 0 to 2"
 
 
-def test_a_name_of_two_columns(file):
-    message = "FILE has 2 columns 'a'; choose one by number"
 def test_errors_of_columns_of_text_say_how_to_leave_them_out(file):
     path = file("x.csv", 'id,"the, kind",sex,,size,w\n1,setosa,f,a 1,2.5,x\n')
     message = "FILE, line 2, column 'the, kind': 'setosa' is not a number"
@@ -388,6 +386,8 @@ def test_errors_of_columns_of_text_say_how_to_leave_them_out(file):
     assert refusal(file("y.csv", "1;2\n1.234,5;2\n"), delimiter=";").endswith("pass --decimal ,")
 
 
+def test_a_name_of_two_columns(file):
+    message = "FILE has 2 columns 'a'; choose one by number"
     assert refusal(file("x.csv", "a,b,a\n1,2,3\n"), columns=["a"]) == message
 
 
