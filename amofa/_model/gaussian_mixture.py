@@ -26,7 +26,10 @@ def parameters_of_gaussian_mixture(mixture: Any) -> Parameters:
     if not is_gaussian_mixture(mixture):
         raise TypeError(f"mixture must be a GaussianMixture of scikit-learn, got {type(mixture).__name__}")
     if not hasattr(mixture, "covariances_"):
-        raise TypeError(f"the {type(mixture).__name__} is not fitted; call its fit first")
+        raise TypeError(
+            f"the {type(mixture).__name__} is not fitted; call its fit first, and as the init of an estimator that is "
+            "cloned pass sklearn.frozen.FrozenEstimator of it"
+        )
     weights, means = np.asarray(mixture.weights_, dtype=np.float64), np.asarray(mixture.means_, dtype=np.float64)
     covariances = _covariances(mixture, *means.shape)
     return Parameters.from_components(

@@ -46,8 +46,10 @@ degrees_of_freedom : float, optional
     Of t components; found if not given.
 max_components, max_factors : int, optional
     Upper bounds of what is found.
-init : MixtureOfFactorAnalyzers or (n_samples,) array-like of int, optional
-    Start of the search: a model of these columns, or labels of the training rows, with -1 for none.
+init : MixtureOfFactorAnalyzers, scikit-learn's GaussianMixture, or (n_samples,) array-like of int or str, optional
+    Start of the search: a model of these columns, or labels of the training rows, with -1 or None for none. Clones of
+    the estimator, as in a grid search, have a GaussianMixture that is not fitted; there, pass
+    ``FrozenEstimator(mixture)`` of `sklearn.frozen`.
 tol : float, default 1e-5
     Tolerance of EM, in nats per row.
 max_iter : int, default 100

@@ -12,7 +12,9 @@ import pytest
 import sklearn
 from datasets import factor_analysers, gaussians
 from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -277,6 +279,22 @@ def test_without_scikit_learn_the_import_says_what_to_install(tmp_path):
         [sys.executable, "-P", "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert "amofa.sklearn needs scikit-learn: pip install 'amofa[sklearn]'" in done.stderr
+
+
+def test_degrees_of_freedom_are_those_of_the_model(rows):
+    X, y = rows
+    for estimator, targets in ((AMoFA(n_components=1, tails="t"), None), (AMoFARegressor(n_components=1), y)):
+        estimator.fit(X, targets)
+        np.testing.assert_array_equal(estimator.degrees_of_freedom_, estimator.model_.degrees_of_freedom)
+        assert np.isfinite(estimator.degrees_of_freedom_).all() == (estimator.tails == "t")
+
+
+def test_clones_start_from_a_frozen_mixture(rows):
+    mixture = GaussianMixture(2, random_state=0).fit(rows[0])
+    expected = AMoFA(init=mixture).fit(rows[0]).means_
+    np.testing.assert_array_equal(clone(AMoFA(init=FrozenEstimator(mixture))).fit(rows[0]).means_, expected)
+    with pytest.raises(TypeError, match=r"pass sklearn\.frozen\.FrozenEstimator of it"):
+        clone(AMoFA(init=mixture)).fit(rows[0])
 
 
 # ---- AMoFA -----------------------------------------------------------------------------------------------------------
