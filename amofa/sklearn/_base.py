@@ -149,6 +149,7 @@ class BaseAMoFA(BaseEstimator):
         self.means_ = model.means
         self.loadings_ = model.loadings
         self.uniquenesses_ = model.uniquenesses
+        self.degrees_of_freedom_ = model.degrees_of_freedom
         self.converged_ = model.converged
         self.n_iter_ = total_iterations(model)
         return model

@@ -51,6 +51,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     weights_ : (n_components_,) array
     means_, uniquenesses_ : (n_components_, n_features) arrays
     loadings_ : list of n_components_ arrays (n_features, n_factors_[k])
+    degrees_of_freedom_ : (n_components_,) array
+        Infinite for normal components.
     labels_ : (n_samples,) int array
         The component, or cluster, of each training row.
     clusters_ : Clusters or None

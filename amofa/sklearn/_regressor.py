@@ -41,6 +41,8 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     weights_ : (n_components_,) array
     means_, uniquenesses_ : (n_components_, n_features + n_outputs) arrays
     loadings_ : list of n_components_ arrays (n_features + n_outputs, n_factors_[k])
+    degrees_of_freedom_ : (n_components_,) array
+        Infinite for normal components.
     n_outputs_ : int
     converged_ : bool
     n_iter_ : int
