@@ -27,18 +27,15 @@ AMOFA_TURN(amofa_turn_doubles, double)
 AMOFA_TURN(amofa_turn_floats, float)
 
 /*
- * Whether all n values, or with `either_sign` their magnitudes, are from 0 to `most`, which NaN is not: compared as
- * integers, whose differences have a sign bit to be collected. (-0 does not count as 0 where the sign matters.)
+ * Whether all n values are from 0 to `most`, which NaN is not: compared as integers, whose differences have a sign bit to
+ * be collected. (-0 does not count as 0.)
  */
-AMOFA_SIMD int amofa_all_within(ptrdiff_t n, const double *restrict values, int either_sign, double most)
+AMOFA_SIMD int amofa_all_within(ptrdiff_t n, const double *restrict values, double most)
 {
-    const uint64_t mask = either_sign ? UINT64_MAX >> 1 : UINT64_MAX, bound = amofa_bits(most);
+    const uint64_t bound = amofa_bits(most);
     uint64_t signs = 0;
 #pragma omp simd reduction(| : signs)
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const uint64_t b = amofa_bits(values[i]) & mask;
-        signs |= b | (bound - b);
-    }
+    for (ptrdiff_t i = 0; i < n; i++) signs |= amofa_bits(values[i]) | (bound - amofa_bits(values[i]));
     return signs >> 63 == 0;
 }
 

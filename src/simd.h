@@ -272,14 +272,14 @@ AMOFA_INLINE void amofa_many_responsibilities(ptrdiff_t n, ptrdiff_t K, const do
 }
 
 /*
- * Log-sum-exp and softmax over the K components of every row.
+ * Log-sum-exp and softmax over the K components of every row, and the least log density.
  * log_joint (K, n) -> log_density (n) and responsibilities (K, n), which sum to 1. A row that is infinitely far from
  * every component has log density -inf and keeps the mixing weights as responsibilities. (The differences of its log
  * joint densities are NaN, whose exponential amofa_exp takes for 0.)
  */
-AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *restrict log_joint, ptrdiff_t ld,
-                                       const double *restrict weights, double *restrict log_density,
-                                       double *restrict sum, double *restrict resp)
+AMOFA_SIMD double amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *restrict log_joint, ptrdiff_t ld,
+                                         const double *restrict weights, double *restrict log_density,
+                                         double *restrict sum, double *restrict resp)
 {
     if (K == 1)
         for (ptrdiff_t i = 0; i < n; i++) {
@@ -288,13 +288,14 @@ AMOFA_SIMD void amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double *r
         }
     else
         amofa_many_responsibilities(n, K, log_joint, ld, log_density, sum, resp);
-    double unreachable = 0.0;
-#pragma omp simd reduction(+ : unreachable)
-    for (ptrdiff_t i = 0; i < n; i++) unreachable += log_density[i] > -INFINITY ? 0.0 : 1.0;
-    if (unreachable == 0.0) return;
+    double least = INFINITY;
+#pragma omp simd reduction(min : least)
+    for (ptrdiff_t i = 0; i < n; i++) least = log_density[i] < least ? log_density[i] : least;
+    if (least > -INFINITY) return least;
     for (ptrdiff_t i = 0; i < n; i++)
         if (!(log_density[i] > -INFINITY))
             for (ptrdiff_t k = 0; k < K; k++) resp[k * ld + i] = weights[k];
+    return least;
 }
 
 /* Sum of row weights times values; every weight is 1 when weights is NULL. Where it is 0, an infinite value is none. */
@@ -327,10 +328,16 @@ AMOFA_SIMD void amofa_exp_below(ptrdiff_t n, const int32_t *restrict rows, const
     for (ptrdiff_t i = 0; i < n; i++) values[i] = amofa_exp(values[i] - top[rows[i]]);
 }
 
-/* values *= factors. */
-AMOFA_SIMD void amofa_multiply(ptrdiff_t n, const double *restrict factors, double *restrict values)
+/* values *= factors; returns their sum. */
+AMOFA_SIMD double amofa_multiply(ptrdiff_t n, const double *restrict factors, double *restrict values)
 {
-    for (ptrdiff_t i = 0; i < n; i++) values[i] *= factors[i];
+    double total = 0.0;
+#pragma omp simd reduction(+ : total)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        values[i] *= factors[i];
+        total += values[i];
+    }
+    return total;
 }
 
 /* The values of the given rows. */

@@ -3,7 +3,6 @@
 They are documented in amofa/cython_amofa.pxd.
 """
 
-from libc.float cimport DBL_MAX
 from libc.limits cimport INT_MAX
 from libc.math cimport INFINITY, NAN, exp, isfinite, isnan, log, sqrt
 from libc.string cimport memcpy, memset
@@ -32,7 +31,7 @@ cdef extern from "cells.h" nogil:
                             Py_ssize_t feature_stride, double *out, Py_ssize_t ld)
     void amofa_turn_floats(Py_ssize_t n, Py_ssize_t d, const float *x, Py_ssize_t row_stride,
                            Py_ssize_t feature_stride, double *out, Py_ssize_t ld)
-    bint amofa_all_within(Py_ssize_t n, const double *values, bint either_sign, double most)
+    bint amofa_all_within(Py_ssize_t n, const double *values, double most)
     void amofa_give_out(Py_ssize_t n, Py_ssize_t m, const double *values, Py_ssize_t ld, double *out,
                         Py_ssize_t row_stride, Py_ssize_t stride)
 
@@ -44,16 +43,26 @@ cdef enum:
 # The length of arrays of callers that state none.
 cdef Py_ssize_t UNKNOWN = PY_SSIZE_T_MAX
 
-# A prepared mixture begins with integers in the places of doubles: MARK, TOKEN, the size of the whole, K, d, and the
-# K + 1 offsets. The mark's last byte is the version of this layout.
-cdef Py_ssize_t MARK = 0x616d6603
+# A prepared mixture begins with this, and the K + 1 offsets. Sizes are there since a call with one row takes less time
+# than to compute them.
+cdef struct Header:
+    Py_ssize_t mark                # MARK
+    Py_ssize_t token               # TOKEN
+    Py_ssize_t size                # of the whole
+    Py_ssize_t n_components
+    Py_ssize_t n_features
+    Py_ssize_t block_rows
+    Py_ssize_t rows_work_size      # these are what the functions of their names return
+    Py_ssize_t missing_work_size
+    Py_ssize_t statistics_size
+    Py_ssize_t scatter_size
+    Py_ssize_t maximize_work_size
+
+# Its last byte is the version of the layout.
+cdef Py_ssize_t MARK = 0x616d6604
 # What a file, or another process, does not have: layouts and ways to compute differ between builds and processors.
 cdef Py_ssize_t TOKEN = int.from_bytes(os.urandom(sizeof(Py_ssize_t) - 1), "little")
 cdef enum:
-    SIZE = 2
-    N_COMPONENTS = 3
-    N_FEATURES = 4
-    OFFSETS = 5
     # Scratch of one row; see `view_scratch_of`.
     FEW = 8
     # Steps that a fit makes before it looks for uniquenesses that creep to their floor.
@@ -85,11 +94,16 @@ cdef Py_ssize_t mixture_size(
 
 
 cdef Py_ssize_t header_size(Py_ssize_t K) noexcept nogil:
-    return OFFSETS + K + 1
+    """Return the number of doubles that hold a header and its offsets."""
+    return (<Py_ssize_t> (sizeof(Header) + (K + 1) * sizeof(Py_ssize_t)) + 7) // 8
 
 
-cdef inline Py_ssize_t *header_of(const double *mixture) noexcept nogil:
-    return <Py_ssize_t *> mixture
+cdef inline Header *header_of(const double *mixture) noexcept nogil:
+    return <Header *> mixture
+
+
+cdef inline Py_ssize_t *offsets_of(const double *mixture) noexcept nogil:
+    return <Py_ssize_t *> (header_of(mixture) + 1)
 
 
 cdef int prepare_mixture(
@@ -113,7 +127,6 @@ cdef int prepare_t_mixture(
     const double *degrees_of_freedom, const double *means, const double *loadings, const double *uniquenesses,
     double *mixture, Py_ssize_t mixture_length,
 ) noexcept nogil:
-    cdef Py_ssize_t *header
     cdef Py_ssize_t size = mixture_size(n_components, n_features, offsets)
     cdef Parameters parameters
     cdef Prepared prepared
@@ -124,26 +137,46 @@ cdef int prepare_t_mixture(
         return BAD_ARGUMENT
     if mixture_length < size:
         return TOO_SHORT
-    header = header_of(mixture)
-    header[0], header[1], header[SIZE] = MARK, TOKEN, size
-    header[N_COMPONENTS], header[N_FEATURES] = n_components, n_features
-    memcpy(header + OFFSETS, offsets, (n_components + 1) * sizeof(Py_ssize_t))
+    set_header(header_of(mixture), size, n_components, n_features, offsets, degrees_of_freedom)
     parameters.weights, parameters.means = <double *> weights, <double *> means
     parameters.degrees_of_freedom = <double *> degrees_of_freedom
     parameters.loadings, parameters.uniquenesses = <double *> loadings, <double *> uniquenesses
     prepared = view_mixture(mixture)
     status = <int> prepare_all(&parameters, &prepared)
     if status:
-        header[0] = 0
+        header_of(mixture).mark = 0
     return status
 
 
+cdef void set_header(
+    Header *header, Py_ssize_t size, Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets,
+    const double *degrees_of_freedom,
+) noexcept nogil:
+    cdef Py_ssize_t k, most_factors = 0
+    header.mark, header.token, header.size = MARK, TOKEN, size
+    header.n_components, header.n_features = K, d
+    memcpy(header + 1, offsets, (K + 1) * sizeof(Py_ssize_t))
+    header.block_rows = block_rows(d)
+    header.rows_work_size = scratch_length_of(header.block_rows, K, d, offsets) + header.block_rows * d
+    header.missing_work_size = (
+        header.rows_work_size + 2 * d + n_parameters_stored(K, d, offsets) + size - header_size(K)
+        + scratch_length_of(FEW, K, d, offsets))
+    header.statistics_size = sums_length(K, d, offsets, False)
+    header.scatter_size = BAD_ARGUMENT if is_space_too_large(d, K, K * d, -1) else sums_length(K, d, NULL, True)
+    for k in range(K):
+        most_factors = max(most_factors, offsets[k + 1] - offsets[k])
+        # EM over factors is for normal components.
+        if degrees_of_freedom != NULL and degrees_of_freedom[k] != INFINITY:
+            header.statistics_size = BAD_ARGUMENT
+    header.maximize_work_size = maximize_length(d, most_factors)
+
+
 cdef bint is_mixture(const double *mixture) noexcept nogil:
-    return mixture != NULL and header_of(mixture)[0] == MARK and header_of(mixture)[1] == TOKEN
+    return mixture != NULL and header_of(mixture).mark == MARK and header_of(mixture).token == TOKEN
 
 
 cdef int check_mixture(const double *mixture, Py_ssize_t length) noexcept nogil:
-    cdef const Py_ssize_t *header
+    cdef const Header *header
     if mixture == NULL:
         return BAD_ARGUMENT
     if length < header_size(1):
@@ -151,48 +184,37 @@ cdef int check_mixture(const double *mixture, Py_ssize_t length) noexcept nogil:
     if not is_mixture(mixture):
         return BAD_ARGUMENT
     header = header_of(mixture)
-    if length < header[SIZE]:
+    if length < header.size:
         return TOO_SHORT
-    if mixture_size(header[N_COMPONENTS], header[N_FEATURES], header + OFFSETS) != header[SIZE]:
+    if mixture_size(header.n_components, header.n_features, offsets_of(mixture)) != header.size:
         return BAD_ARGUMENT
     return 0
 
 
 cdef Prepared view_mixture(const double *mixture) noexcept nogil:
     """What the kernels take; they do not write to it, but where it is prepared."""
-    cdef const Py_ssize_t *header = header_of(mixture)
-    cdef Py_ssize_t K = header[N_COMPONENTS]
-    return view_prepared(K, header[N_FEATURES], header + OFFSETS, <double *> mixture + header_size(K))
+    cdef Py_ssize_t K = header_of(mixture).n_components
+    return view_prepared(K, header_of(mixture).n_features, offsets_of(mixture), <double *> mixture + header_size(K))
 
 
 cdef Py_ssize_t n_components(const double *mixture) noexcept nogil:
-    return header_of(mixture)[N_COMPONENTS] if is_mixture(mixture) else BAD_ARGUMENT
+    return header_of(mixture).n_components if is_mixture(mixture) else BAD_ARGUMENT
 
 
 cdef Py_ssize_t n_features(const double *mixture) noexcept nogil:
-    return header_of(mixture)[N_FEATURES] if is_mixture(mixture) else BAD_ARGUMENT
+    return header_of(mixture).n_features if is_mixture(mixture) else BAD_ARGUMENT
 
 
 cdef Py_ssize_t n_factors(const double *mixture, Py_ssize_t k) noexcept nogil:
     cdef const Py_ssize_t *offsets
     if not has_component(mixture, k):
         return BAD_ARGUMENT
-    offsets = header_of(mixture) + OFFSETS
+    offsets = offsets_of(mixture)
     return offsets[k + 1] - offsets[k]
 
 
 cdef bint has_component(const double *mixture, Py_ssize_t k) noexcept nogil:
     return 0 <= k < n_components(mixture)
-
-
-cdef bint has_tails(const double *mixture) noexcept nogil:
-    """Return whether a component has a t distribution."""
-    cdef Prepared prepared = view_mixture(mixture)
-    cdef Py_ssize_t k
-    for k in range(prepared.n_components):
-        if prepared.degrees_of_freedom[k] < INFINITY:
-            return True
-    return False
 
 
 cdef int mixture_weights(const double *mixture, double *weights, Py_ssize_t weights_length) noexcept nogil:
@@ -303,26 +325,23 @@ cdef int read_rows(
         return BAD_ARGUMENT
     if (x == NULL and n_rows) or work == NULL or cell_size not in (sizeof(double), sizeof(float)):
         return BAD_ARGUMENT
-    # Sizes take divisions: of one row of few columns, as long as all the rest.
-    if work_length != UNKNOWN and work_length < (
-            missing_work_size(mixture) if nan_is_missing else rows_work_size(mixture)):
+    if work_length < (missing_work_size(mixture) if nan_is_missing else rows_work_size(mixture)):
         return TOO_SHORT
     rows.n_rows, rows.x, rows.cell_size = n_rows, x, cell_size
     rows.row_stride, rows.feature_stride = row_stride, feature_stride
     rows.mixture = view_mixture(mixture)
-    rows.scratch = view_scratch_of(stride_for(n_rows, n_columns), &rows.mixture, work)
+    rows.scratch = view_scratch_of(stride_for(n_rows, header_of(mixture).block_rows), &rows.mixture, work)
     rows.work, rows.memory = work, NULL
     rows.start = rows.length = 0
     return 0
 
 
-cdef Py_ssize_t stride_for(Py_ssize_t n_rows, Py_ssize_t d) noexcept nogil:
+cdef Py_ssize_t stride_for(Py_ssize_t n_rows, Py_ssize_t most) noexcept nogil:
     """Return the stride of scratch memory: of few rows not more than they need, since some kernels copy all of it.
 
     It is an odd number of cache lines, like `block_rows`.
     """
-    cdef Py_ssize_t stride = n_rows // 16 * 16 + (8 if n_rows % 16 <= 8 else 24)
-    return stride if stride == FEW else min(block_rows(d), stride)
+    return min(most, n_rows // 16 * 16 + (8 if n_rows % 16 <= 8 else 24))
 
 
 cdef double *memory_of(Rows *rows) noexcept nogil:
@@ -355,12 +374,7 @@ cdef bint next_block(Rows *rows) noexcept nogil:
 
 
 cdef Py_ssize_t rows_work_size(const double *mixture) noexcept nogil:
-    cdef Prepared prepared
-    if not is_mixture(mixture):
-        return BAD_ARGUMENT
-    prepared = view_mixture(mixture)
-    return (scratch_length(prepared.n_components, prepared.n_features, prepared.offsets)
-            + block_rows(prepared.n_features) * prepared.n_features)
+    return header_of(mixture).rows_work_size if is_mixture(mixture) else BAD_ARGUMENT
 
 
 cdef int as_int(Py_ssize_t status) noexcept nogil:
@@ -381,14 +395,7 @@ cdef struct Marginal:
 
 
 cdef Py_ssize_t missing_work_size(const double *mixture) noexcept nogil:
-    cdef Prepared prepared
-    cdef Py_ssize_t K, d
-    if not is_mixture(mixture):
-        return BAD_ARGUMENT
-    prepared = view_mixture(mixture)
-    K, d = prepared.n_components, prepared.n_features
-    return (rows_work_size(mixture) + 2 * d + n_parameters_stored(K, d, prepared.offsets)
-            + prepared_length(K, d, prepared.offsets) + scratch_length_of(FEW, K, d, prepared.offsets))
+    return header_of(mixture).missing_work_size if is_mixture(mixture) else BAD_ARGUMENT
 
 
 cdef Marginal view_marginal(const double *mixture, double *work) noexcept nogil:
@@ -429,6 +436,7 @@ cdef Py_ssize_t posterior_checked(
     cdef Rows rows
     cdef Marginal marginal
     cdef Py_ssize_t K, P, n_bad = 0
+    cdef double least
     cdef int status = read_rows(
         &rows, mixture, n_rows, n_columns, x, cell_size, row_stride, feature_stride, nan_is_missing,
         work, work_length)
@@ -449,10 +457,10 @@ cdef Py_ssize_t posterior_checked(
     if nan_is_missing:
         marginal = view_marginal(mixture, work)
     while next_block(&rows):
-        posterior_block(rows.length, rows.block, rows.ld, &rows.mixture, &rows.scratch)
+        least = posterior_block(rows.length, rows.block, rows.ld, &rows.mixture, &rows.scratch)
         if factor_scores != NULL and P:
             block_scores(rows.length, &rows.mixture, &rows.scratch)
-        if not amofa_all_within(rows.length, rows.scratch.log_density, True, DBL_MAX):
+        if not least > -INFINITY:
             n_bad += treat_unreached(&rows, &marginal if nan_is_missing else NULL)
         give_out(&rows, 1, rows.scratch.log_density, log_density, 1, 1)
         give_out(&rows, K, rows.scratch.log_joint, log_joint, log_joint_row_stride, log_joint_stride)
@@ -602,11 +610,12 @@ cdef Kept keep_rows(Rows *rows, const double *row_weights, Py_ssize_t *n_left_ou
     """
     cdef Kept kept
     cdef Py_ssize_t i
+    cdef double least
     kept.n, kept.x, kept.ld = rows.length, rows.block, rows.ld
     kept.weights = row_weights + rows.start if row_weights != NULL else NULL
-    posterior_block(rows.length, rows.block, rows.ld, &rows.mixture, &rows.scratch)
-    if amofa_all_within(rows.length, rows.scratch.log_density, True, -LEAST_LOG_DENSITY) and (
-            kept.weights == NULL or amofa_all_within(rows.length, kept.weights, False, LARGEST_WEIGHT)):
+    least = posterior_block(rows.length, rows.block, rows.ld, &rows.mixture, &rows.scratch)
+    if least >= LEAST_LOG_DENSITY and (
+            kept.weights == NULL or amofa_all_within(rows.length, kept.weights, LARGEST_WEIGHT)):
         return kept
     kept.n = 0
     for i in range(rows.length):
@@ -643,11 +652,7 @@ cdef void keep_row(Rows *rows, Py_ssize_t i, Py_ssize_t to, const double *weight
 
 
 cdef Py_ssize_t statistics_size(const double *mixture) noexcept nogil:
-    cdef Prepared prepared
-    if not is_mixture(mixture) or has_tails(mixture):
-        return BAD_ARGUMENT
-    prepared = view_mixture(mixture)
-    return sums_length(prepared.n_components, prepared.n_features, prepared.offsets, False)
+    return header_of(mixture).statistics_size if is_mixture(mixture) else BAD_ARGUMENT
 
 
 cdef int accumulate_statistics(
@@ -669,10 +674,7 @@ cdef Py_ssize_t accumulate_statistics_checked(
 
 
 cdef Py_ssize_t scatter_size(const double *mixture) noexcept nogil:
-    cdef Py_ssize_t K = n_components(mixture), d = n_features(mixture)
-    if not is_mixture(mixture) or is_space_too_large(d, K, K * d, -1):
-        return BAD_ARGUMENT
-    return sums_length(K, d, NULL, True)
+    return header_of(mixture).scatter_size if is_mixture(mixture) else BAD_ARGUMENT
 
 
 cdef int accumulate_scatter(
@@ -766,12 +768,7 @@ cdef double standardized_kurtosis(Py_ssize_t n_features, double soft_count, doub
 # ---- the M-step of one component -------------------------------------------------------------------------------------
 
 cdef Py_ssize_t maximize_work_size(const double *mixture) noexcept nogil:
-    cdef Py_ssize_t k, most = 0
-    if not is_mixture(mixture):
-        return BAD_ARGUMENT
-    for k in range(n_components(mixture)):
-        most = max(most, n_factors(mixture, k))
-    return maximize_length(n_features(mixture), most)
+    return header_of(mixture).maximize_work_size if is_mixture(mixture) else BAD_ARGUMENT
 
 
 cdef int maximize_component(
@@ -792,7 +789,7 @@ cdef int maximize_component_checked(
     cdef const double *cholesky
     cdef Py_ssize_t i
     cdef int status
-    if not has_component(mixture, k) or has_tails(mixture) or statistics == NULL:
+    if not has_component(mixture, k) or statistics_size(mixture) < 0 or statistics == NULL:
         return BAD_ARGUMENT
     prepared = view_mixture(mixture)
     status = parameters_status(prepared.n_features, n_factors(mixture, k), floor, mean, mean_length, loadings,

@@ -78,7 +78,7 @@ def test_sizes_of_large_mixtures_are_right():
     # The last three are for the orthogonal decomposition of one component.
     expected = 4 * K + 2 * K * d + 2 * K * p * d + K * p * p + p * (d + p) + 2 * (d + p) + 2 * p
     assert _mixture.buffer_lengths(offsets, d)[1] == expected
-    assert c.mixture_size(K, d, offsets) == expected + 5 + K + 1
+    assert c.mixture_size(K, d, offsets) == expected + 11 + K + 1
 
 
 # ---- layouts ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from amofa._kernels._posterior cimport posterior_block, undo_tails
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
-    void amofa_multiply(Py_ssize_t n, const double *factors, double *values)
+    double amofa_multiply(Py_ssize_t n, const double *factors, double *values)
     double amofa_fourth_moment(Py_ssize_t n, const double *h, double constant, const double *log_joint)
 
 
@@ -32,9 +32,8 @@ cdef void add_kurtosis_block(
     cdef double *h
     for k in range(mixture.n_components):
         h = scratch.responsibilities + k * scratch.stride
-        if row_weights != NULL:
-            amofa_multiply(n, row_weights, h)
-        soft_counts[k] += amofa_weighted_sum(n, h, NULL)
+        soft_counts[k] += (
+            amofa_multiply(n, row_weights, h) if row_weights != NULL else amofa_weighted_sum(n, h, NULL))
         undo_tails(n, k, mixture, scratch.log_joint + k * scratch.stride)
         fourth[k] += amofa_fourth_moment(n, h, mixture.log_constants[k], scratch.log_joint + k * scratch.stride)
 

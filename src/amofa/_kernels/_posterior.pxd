@@ -3,7 +3,7 @@
 from amofa._kernels._mixture cimport Prepared, Scratch
 
 
-cdef void posterior_block(
+cdef double posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch) noexcept nogil
 cdef void component_log_joint(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const Prepared *mixture,

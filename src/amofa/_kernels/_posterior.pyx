@@ -25,8 +25,8 @@ cdef extern from "simd.h" nogil:
                                const double *mean, const double *scale, const double *w, double constant,
                                double *projected, Py_ssize_t ld, double *log_joint)
     void amofa_log_joint(Py_ssize_t n, double constant, double *distance)
-    void amofa_responsibilities(Py_ssize_t n, Py_ssize_t K, const double *log_joint, Py_ssize_t ld,
-                                const double *weights, double *log_density, double *sum, double *resp)
+    double amofa_responsibilities(Py_ssize_t n, Py_ssize_t K, const double *log_joint, Py_ssize_t ld,
+                                  const double *weights, double *log_density, double *sum, double *resp)
 
 cdef extern from "products.h" nogil:
     void amofa_distances(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx, const double *mean,
@@ -143,12 +143,16 @@ cdef void tile_log_joint(
     set_tails(n, k, mixture, log_joint)
 
 
-cdef void posterior_block(
+cdef double posterior_block(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, const Prepared *mixture, Scratch *scratch,
 ) noexcept nogil:
-    """Compute log joint densities, projections, log densities and responsibilities of up to `scratch.stride` rows."""
+    """Compute log joint densities, projections, log densities and responsibilities of up to `scratch.stride` rows.
+
+    Returns the least log density.
+    """
     cdef Py_ssize_t K = mixture.n_components, tile = tile_rows(mixture.n_features), start = 0, length, k, p
     cdef const double *cholesky = mixture.choleskys
+    cdef double least = INFINITY
     for k in range(K):
         if mixture.form[k] != WOODBURY:
             residual_log_joint(n, x, ldx, k, cholesky, mixture, scratch)
@@ -159,9 +163,11 @@ cdef void posterior_block(
         for k in range(K):
             if mixture.form[k] == WOODBURY:
                 tile_log_joint(start, length, x, ldx, k, mixture, scratch)
-        amofa_responsibilities(length, K, scratch.log_joint + start, scratch.stride, mixture.weights,
-                               scratch.log_density + start, scratch.row_sum, scratch.responsibilities + start)
+        least = min(least, amofa_responsibilities(
+            length, K, scratch.log_joint + start, scratch.stride, mixture.weights, scratch.log_density + start,
+            scratch.row_sum, scratch.responsibilities + start))
         start += length
+    return least
 
 
 cdef void component_log_joint(

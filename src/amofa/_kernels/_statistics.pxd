@@ -33,9 +33,6 @@ cdef void add_block(
 cdef void add_scatter(
     Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *h, double negligible,
     const Prepared *mixture, Scratch *scratch, Sums *sums) noexcept nogil
-cdef void count_tails(
-    Py_ssize_t n, Py_ssize_t k, const Prepared *mixture, const double *log_joint, double *h,
-    Sums *sums) noexcept nogil
 cdef void set_moments(
     Py_ssize_t d, double count, double tail_count, const double *old_mean, const double *first, const double *scatter,
     double *mean, double *covariance) noexcept nogil

@@ -13,7 +13,7 @@ from amofa._kernels._posterior cimport is_small, posterior_block, weigh_tails
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
     void amofa_mark(Py_ssize_t n, const double *h, double least, unsigned char *near, double *kept)
-    void amofa_multiply(Py_ssize_t n, const double *factors, double *values)
+    double amofa_multiply(Py_ssize_t n, const double *factors, double *values)
     Py_ssize_t amofa_select(Py_ssize_t n, const double *h, double least, int *rows, double *root)
     void amofa_roots(Py_ssize_t n, const double *h, double *root)
     void amofa_weigh_columns(Py_ssize_t n, Py_ssize_t p, const int *rows, const double *root, const double *v,
@@ -100,39 +100,40 @@ cdef void add_block(
     """Add the rows of a block whose posterior quantities are in scratch."""
     cdef Py_ssize_t k
     cdef double *h
-    cdef double negligible = sums.negligible
+    cdef double negligible = sums.negligible, count
     if row_weights != NULL:
         negligible *= amofa_weighted_sum(n, row_weights, NULL) / n
     sums.log_likelihood[0] += amofa_weighted_sum(n, scratch.log_density, row_weights)
     for k in range(mixture.n_components):
-        h = count_component(n, k, row_weights, with_entropy, scratch, sums)
+        h = scratch.responsibilities + k * scratch.stride
+        count = count_component(n, k, row_weights, with_entropy, scratch, sums)
         if sums.full:
-            count_tails(n, k, mixture, scratch.log_joint + k * scratch.stride, h, sums)
+            sums.tail_counts[k] += count_tails(n, k, count, mixture, scratch.log_joint + k * scratch.stride, h)
             add_scatter(n, x, ldx, k, h, negligible, mixture, scratch, sums)
         else:
             add_factor_moments(n, x, ldx, k, h, negligible, mixture, scratch, sums)
 
 
-cdef double *count_component(
+cdef double count_component(
     Py_ssize_t n, Py_ssize_t k, const double *row_weights, bint with_entropy, Scratch *scratch, Sums *sums,
 ) noexcept nogil:
-    """Weight the responsibilities of component k and add their sum and entropy. Returns them."""
+    """Weight the responsibilities of component k and add their sum, which is returned, and their entropy."""
     cdef double *h = scratch.responsibilities + k * scratch.stride
-    if row_weights != NULL:
-        amofa_multiply(n, row_weights, h)
-    sums.soft_counts[k] += amofa_weighted_sum(n, h, NULL)
+    cdef double count = amofa_multiply(n, row_weights, h) if row_weights != NULL else amofa_weighted_sum(n, h, NULL)
+    sums.soft_counts[k] += count
     if with_entropy:
         sums.entropy[0] += amofa_entropy(n, h, scratch.log_density, scratch.log_joint + k * scratch.stride)
-    return h
+    return count
 
 
-cdef void count_tails(
-    Py_ssize_t n, Py_ssize_t k, const Prepared *mixture, const double *log_joint, double *h, Sums *sums,
+cdef double count_tails(
+    Py_ssize_t n, Py_ssize_t k, double count, const Prepared *mixture, const double *log_joint, double *h,
 ) noexcept nogil:
-    """Weigh rows in the tails of a t component k less, in h, and add the sum of the weights."""
-    if mixture.degrees_of_freedom[k] < INFINITY:
-        weigh_tails(n, k, mixture, log_joint, h)
-    sums.tail_counts[k] += amofa_weighted_sum(n, h, NULL)
+    """Weigh rows in the tails of a t component k less, in h, whose sum is `count`. Returns the sum of the weights."""
+    if mixture.degrees_of_freedom[k] == INFINITY:
+        return count
+    weigh_tails(n, k, mixture, log_joint, h)
+    return amofa_weighted_sum(n, h, NULL)
 
 
 cdef Selection select_rows(Py_ssize_t n, const double *h, double least, Scratch *scratch) noexcept nogil:
