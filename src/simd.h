@@ -231,6 +231,59 @@ AMOFA_SIMD void amofa_residual_squares(ptrdiff_t n, ptrdiff_t d, ptrdiff_t p, co
     }
 }
 
+/*
+ * The squared distance of one row x (d) by residuals, |Psi^(-1/2) (e - Lambda z)|^2 + |z|^2 with e = x - mean and z = L^-T W e,
+ * and projected (p) = W e: in vectors of features, and without a call of BLAS, which takes longer than the products. If
+ * `exact`, residuals are computed as in amofa_residual_squares. Memory: e (d) and z (p).
+ */
+AMOFA_SIMD double amofa_residual_distance(int exact, ptrdiff_t d, ptrdiff_t p, const double *restrict x, ptrdiff_t ldx,
+                                          const double *restrict mean, const double *restrict scale,
+                                          const double *restrict w, const double *restrict cholesky,
+                                          const double *restrict loadings, double *restrict projected, ptrdiff_t ld,
+                                          double *restrict e, double *restrict z)
+{
+    double sum[AMOFA_RESIDUAL_ROWS], error[AMOFA_RESIDUAL_ROWS], distance = 0.0;
+    for (ptrdiff_t j = 0; j < d; j++) e[j] = x[j * ldx] - mean[j];
+    for (ptrdiff_t q = 0; q < p; q++) {
+        double total = 0.0;
+#pragma omp simd reduction(+ : total)
+        for (ptrdiff_t j = 0; j < d; j++) total += w[q * d + j] * e[j];
+        projected[q * ld] = z[q] = total;
+    }
+    for (ptrdiff_t q = p - 1; q >= 0; q--) {
+        z[q] /= cholesky[q * p + q];
+        for (ptrdiff_t r = 0; r < q; r++) z[r] -= cholesky[q * p + r] * z[q];
+        distance += z[q] * z[q];
+    }
+    for (ptrdiff_t start = 0; start < d; start += AMOFA_RESIDUAL_ROWS) {
+        const ptrdiff_t columns = d - start < AMOFA_RESIDUAL_ROWS ? d - start : AMOFA_RESIDUAL_ROWS;
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            const double a = x[(start + j) * ldx], m = mean[start + j], t = a - m, b = t - a;
+            sum[j] = t;
+            error[j] = (a - (t - b)) - (m + b);
+        }
+        for (ptrdiff_t q = 0; q < p; q++) {
+            const double *restrict l = loadings + q * d + start;
+            const double v = z[q], v_upper = amofa_upper_half(v);
+            if (!exact)
+                for (ptrdiff_t j = 0; j < columns; j++) sum[j] -= l[j] * v;
+            else
+                for (ptrdiff_t j = 0; j < columns; j++) {
+                    const double upper = amofa_upper_half(l[j]);
+                    const double a = sum[j], product = upper * v_upper, t = a - product, b = t - a;
+                    sum[j] = t;
+                    error[j] += ((a - (t - b)) - (product + b)) - (upper * (v - v_upper) + (l[j] - upper) * v);
+                }
+        }
+#pragma omp simd reduction(+ : distance)
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            const double r = exact ? sum[j] + error[j] : sum[j];
+            distance += scale[start + j] * r * r;
+        }
+    }
+    return distance;
+}
+
 /* out (n) += sign * sum_q v_qi^2. */
 AMOFA_SIMD void amofa_add_squares(ptrdiff_t n, ptrdiff_t p, double sign, const double *restrict v, ptrdiff_t ld,
                                   double *restrict out)

@@ -173,6 +173,20 @@ def test_all_forms_of_the_distance_are_used_and_exact(rng, capacitance, form):
     assert log_error(posterior(parameters, x).log_density, exact) < TOLERANCE
 
 
+@pytest.mark.parametrize("capacitance", [1e2, 1e4, 1e8])
+@pytest.mark.parametrize(("d", "p"), [(1, 1), (3, 5), (8, 2), (20, 12), (130, 3)])
+def test_a_row_alone_is_as_in_a_block(rng, d, p, capacitance):
+    """One row by itself has its own loops where distances come from residuals."""
+    parameters = one_component(rng.uniform(0.5, 1.0, (p, d)) * np.sqrt(capacitance / d), rng.uniform(0.9, 1.1, d))
+    x = np.concatenate([random_rows(rng, parameters, 5), parameters.means + 1e6, np.full((1, d), np.inf)])
+    block = posterior(parameters, x)
+    for i, row in enumerate(x[:-1]):
+        alone = posterior(parameters, row[None])
+        assert log_error(alone.log_density, block.log_density[i : i + 1]) < TOLERANCE
+        np.testing.assert_allclose(alone.scores[0], block.scores[i], rtol=1e-9, atol=1e-9 * abs(block.scores[i]).max())
+    assert posterior(parameters, x[-1:]).log_density[0] == block.log_density[-1] == -np.inf
+
+
 @pytest.mark.parametrize("p", [0, 1, 3])
 @pytest.mark.parametrize("uniqueness", [0.0, 1e-320, -1.0, np.inf, np.nan])
 def test_impossible_uniquenesses_are_refused(rng, p, uniqueness):

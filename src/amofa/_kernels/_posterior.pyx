@@ -18,6 +18,10 @@ cdef extern from "simd.h" nogil:
     void amofa_residual_squares(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx,
                                 const double *mean, const double *loadings, const double *z, Py_ssize_t ld,
                                 const double *scale, double *out)
+    double amofa_residual_distance(bint exact, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx,
+                                   const double *mean, const double *scale, const double *w, const double *cholesky,
+                                   const double *loadings, double *projected, Py_ssize_t ld, double *e,
+                                   double *z)
     void amofa_add_squares(Py_ssize_t n, Py_ssize_t p, double sign, const double *v, Py_ssize_t ld, double *out)
     enum: AMOFA_SMALL_FEATURES
     enum: AMOFA_SMALL_FACTORS
@@ -106,7 +110,27 @@ cdef void residual_log_joint(
     cdef const double *loadings = mixture.loadings + mixture.offsets[k] * d
     cdef double *projected = scratch.projected + mixture.offsets[k] * stride
     cdef double *distance = scratch.log_joint + k * stride
+    if n == 1:
+        distance[0] = amofa_residual_distance(
+            mixture.form[k] == EXACT_RESIDUAL, d, p, x, ldx, mixture.means + k * d, inverse,
+            mixture.projections + mixture.offsets[k] * d, cholesky, loadings, projected, stride, scratch.deviations,
+            scratch.scaled)
+    else:
+        residual_distances(n, x, ldx, k, cholesky, mixture, scratch)
+    amofa_log_joint(n, constant_of_distance(k, mixture), distance)
+    set_tails(n, k, mixture, distance)
 
+
+cdef void residual_distances(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, const double *cholesky, const Prepared *mixture,
+    Scratch *scratch,
+) noexcept nogil:
+    """Compute squared distances of many rows from component k, in the place of log joint densities."""
+    cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], stride = scratch.stride
+    cdef const double *inverse = mixture.inverse_uniquenesses + k * d
+    cdef const double *loadings = mixture.loadings + mixture.offsets[k] * d
+    cdef double *projected = scratch.projected + mixture.offsets[k] * stride
+    cdef double *distance = scratch.log_joint + k * stride
     amofa_deviations(n, d, x, ldx, mixture.means + k * d, scratch.deviations, stride)
     gemm(b"N", b"N", p, n, d, 1.0, mixture.projections + mixture.offsets[k] * d, d, scratch.deviations, stride, 0.0,
          projected, stride)
@@ -119,8 +143,6 @@ cdef void residual_log_joint(
         gemm(b"T", b"N", d, n, p, -1.0, loadings, d, scratch.scaled, stride, 1.0, scratch.deviations, stride)
         amofa_scaled_squares(n, d, scratch.deviations, stride, inverse, distance)
     amofa_add_squares(n, p, 1.0, scratch.scaled, stride, distance)
-    amofa_log_joint(n, constant_of_distance(k, mixture), distance)
-    set_tails(n, k, mixture, distance)
 
 
 cdef void tile_log_joint(
