@@ -341,7 +341,8 @@ cdef Py_ssize_t stride_for(Py_ssize_t n_rows, Py_ssize_t most) noexcept nogil:
 
     It is an odd number of cache lines, like `block_rows`.
     """
-    return min(most, n_rows // 16 * 16 + (8 if n_rows % 16 <= 8 else 24))
+    cdef Py_ssize_t n = min(n_rows, most)
+    return n // 16 * 16 + (8 if n % 16 <= 8 else 24)
 
 
 cdef double *memory_of(Rows *rows) noexcept nogil:
@@ -588,7 +589,7 @@ cdef void set_prior(const Prepared *mixture, Scratch *scratch) noexcept nogil:
     scratch.log_density[0] = log(total)
     for k in range(K):
         scratch.log_joint[k * scratch.stride] = log(mixture.weights[k])
-        scratch.responsibilities[k * scratch.stride] = mixture.weights[k] / total
+        scratch.responsibilities[k * scratch.stride] = mixture.weights[k] / total if total > 0.0 else 0.0
     for k in range(mixture.offsets[K]):
         scratch.projected[k * scratch.stride] = 0.0
 

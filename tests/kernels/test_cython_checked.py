@@ -152,6 +152,14 @@ def test_a_far_row_without_row_weights_is_left_out(rng, name):
     assert np.array_equal(responsibilities[0], p.weights)
 
 
+@pytest.mark.parametrize("n", [2**31, 2**62, 2**63 - 1])
+def test_more_rows_than_an_output_holds(rng, arrays, n):
+    mixture = prepared(random_mixture(rng, 2, 3, 1))
+    out, nothing, work = arrays.make(5), [None, 0, 1, 1] * 3, arrays.make(c.rows_work_size(mixture))
+    arguments = mixture, n, 3, np.zeros(3), DOUBLE, 3, 1, False, out, 5, *nothing, work, c.rows_work_size(mixture)
+    assert c.posterior_checked(*arguments) == TOO_SHORT
+
+
 @pytest.mark.parametrize("name", SUMS)
 def test_nothing_but_unusable_rows_leaves_zeros(rng, name):
     p = random_mixture(rng, 2, 3, 1)
@@ -164,6 +172,9 @@ def test_no_component_with_a_weight(rng):
     p.weights[:] = 0.0
     mixture, x = prepared(p), rng.standard_normal((4, 3))
     assert accumulate("scatter", mixture, x)[1] == 4
+    x[0] = np.nan
+    log_density, _, responsibilities, _, status = evaluate(mixture, x, missing=True)
+    assert (status, responsibilities.any(), set(log_density)) == (0, False, {-np.inf})
 
 
 # ---- missing cells, float32, layouts ---------------------------------------------------------------------------------
