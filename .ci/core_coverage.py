@@ -1,8 +1,9 @@
 """Which lines of the compiled core were run: python .ci/core_coverage.py BUILD_FOLDER
 
 BUILD_FOLDER is that of a build with -Db_coverage=true, whose modules have run since (`.ci/coverage` does both). gcov
-counts lines of C. Cython writes before the C of a statement which line of the .pyx it is from: that line counts as run
-if some of this C was. Lines that only raise what a caller of Python did wrong are lines like all others.
+counts lines of C. Cython writes before the C of a statement which line of the .pyx, or of a .pxi that it includes, it is
+from: that line counts as run if some of this C was. Lines that only raise what a caller of Python did wrong are lines
+like all others.
 """
 
 import json
@@ -13,16 +14,17 @@ from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
-_MARK = re.compile(r'^ *\/\* "(?:.*/)?(\w+\.pyx)":(\d+)$')
+_MARK = re.compile(r'^ *\/\* "(?:.*/)?(\w+\.pyx|_cython_amofa/\w+\.pxi)":(\d+)$')
 
 
-def origins(c_file: Path) -> dict[int, int]:
-    """The line of the .pyx that each line of its C is from; what Cython adds on its own account is left out."""
-    origin: dict[int, int] = {}
+def origins(c_file: Path) -> dict[int, tuple[str, int]]:
+    """The source file and line that each line of C is from; what Cython adds on its own account is left out."""
+    origin: dict[int, tuple[str, int]] = {}
     name, current, is_comment = c_file.name.removesuffix(".c"), None, False
     for number, line in enumerate(c_file.read_text(encoding="utf-8").splitlines(), start=1):
         if mark := _MARK.match(line):
-            current, is_comment = int(mark[2]) if mark[1] == name else None, True
+            is_own = mark[1] == name or mark[1].endswith(".pxi")
+            current, is_comment = (mark[1], int(mark[2])) if is_own else None, True
         elif is_comment:
             is_comment = not line.endswith("*/")
         elif line.startswith("}") or "/* function exit code */" in line:
@@ -43,11 +45,11 @@ def counts(build: Path) -> dict[str, dict[int, int]]:
             origin = origins(path) if path.name.endswith(".pyx.c") else None
             if origin is None and not (path.suffix == ".h" and path.parent.name == "src"):
                 continue
-            name = path.name.removesuffix(".c") if origin is not None else path.name
             for line in file["lines"]:
-                number = line["line_number"] if origin is None else origin.get(line["line_number"])
-                if number is not None:
-                    runs[name][number] += line["count"]
+                number = line["line_number"]
+                source = (path.name, number) if origin is None else origin.get(number)
+                if source is not None:
+                    runs[source[0]][source[1]] += line["count"]
     return runs
 
 
@@ -64,12 +66,12 @@ def main() -> int:
         print("no module of this build has been run, or it was not made with -Db_coverage=true", file=sys.stderr)
         return 2
     total = missed = 0
-    print(f"{'file':<18} {'lines':>6} {'missed':>6} {'run':>7}")
+    print(f"{'file':<27} {'lines':>6} {'missed':>6} {'run':>7}")
     for name, lines in sorted(runs.items()):
         missing = sorted(number for number, count in lines.items() if not count)
         total, missed = total + len(lines), missed + len(missing)
-        print(f"{name:<18} {len(lines):6} {len(missing):6} {1 - len(missing) / len(lines):7.1%}  {ranges(missing)}")
-    print(f"{'in all':<18} {total:6} {missed:6} {1 - missed / total:7.1%}")
+        print(f"{name:<27} {len(lines):6} {len(missing):6} {1 - len(missing) / len(lines):7.1%}  {ranges(missing)}")
+    print(f"{'in all':<27} {total:6} {missed:6} {1 - missed / total:7.1%}")
     return 0
 
 

@@ -30,7 +30,7 @@ def checks():
 
 def in_code(name):
     """Return the value that a name in a comment has in the code."""
-    if file := re.fullmatch(r"(\S+\.pyx) (\w+)", name):
+    if file := re.fullmatch(r"(\S+\.(?:pyx|pxi)) (\w+)", name):
         source = (ROOT / file[1]).read_text(encoding="utf-8")
         return evaluated(re.search(rf"^cdef \w+ {file[2]} = (.+)$", source, re.MULTILINE)[1])
     if argument := re.fullmatch(r"([\w.]+)\((\w+)\)", name):
