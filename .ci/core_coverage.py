@@ -1,9 +1,9 @@
 """Which lines of the compiled core were run: python .ci/core_coverage.py BUILD_FOLDER
 
 BUILD_FOLDER is that of a build with -Db_coverage=true, whose modules have run since (`.ci/coverage` does both). gcov
-counts lines of C. Cython writes before the C of a statement which line of the .pyx, or of a .pxi that it includes, it is
-from: that line counts as run if some of this C was. Lines that only raise what a caller of Python did wrong are lines
-like all others.
+counts lines of C. Cython writes before the C of a statement which line of the .pyx, or of a .pxi that it includes, this
+is from: that line counts as run if some of this C was. Lines that only raise what a caller of Python did wrong are like
+all others.
 """
 
 import json
