@@ -55,6 +55,7 @@ class PosteriorBlock(NamedTuple):
     responsibilities: FloatArray  # (K, n)
     scores: FloatArray  # (P, n), or (0, n) if not asked for
     spreads: FloatArray | None = None  # (K, n), of t components with scores or if asked for: see `Evaluator.spreads`
+    n_seen: NDArray[np.intp] | None = None  # (n,) numbers of cells, if some may be missing
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,9 @@ class Samples:
         Rows are returned as (x - center) / scale. The attribute `log_jacobian` is the log-likelihood of the table minus
         that of the scaled rows, in nats.
     """
+
+    # Whether no cell is missing.
+    is_complete = True
 
     def __init__(
         self,
@@ -117,6 +121,16 @@ class Samples:
     def weights(self) -> FloatArray | None:
         """Row weights, (n,); None for ones."""
         return self._weights
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are fewer rows than columns: (d, d) arrays are then too large, and rows do."""
+        return self.n_rows < self.n_features
+
+    @property
+    def column_weights(self) -> FloatArray:
+        """The weights of the rows that have a cell in each column, (d,)."""
+        return np.full(self.n_features, self.total_weight)
 
     @property
     def row_count(self) -> float:
@@ -158,7 +172,7 @@ class Samples:
         # One row of each stretch, not always at the same place: rows may have been recorded in turns.
         places = np.arange(most)
         selected = ((places + _GOLDEN * places % 1.0) * (self.n_rows / most)).astype(np.intp)
-        weights = np.ones(most) if self._weights is None else self._weights[selected]
+        weights = np.ones(most) if self.weights is None else self.weights[selected]
         return self.weighted(selected, weights * (self.total_weight / weights.sum()))
 
     # -- chunks of rows --
@@ -168,6 +182,14 @@ class Samples:
         if self.is_small:
             return iter(self._kept())
         return (self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks))
+
+    def filled(self, parameters: Parameters) -> FloatArray:
+        """Return all rows, (d, n); where cells are missing, a mixture of one component fills them in."""
+        return np.concatenate([x for x, _ in self.chunks()], axis=1)
+
+    def best_seen(self) -> Samples:
+        """Return these rows, of which none lacks cells."""
+        return self
 
     @property
     def is_small(self) -> bool:
@@ -377,7 +399,11 @@ class Samples:
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
         """Return the component with the largest responsibility for every row, (n,) intp."""
         labels = np.empty(self.n_rows, dtype=np.intp)
-        self.over_posterior(parameters, lambda block: np.argmax(block.responsibilities, axis=0, out=labels[block.rows]))
+
+        def put(block: PosteriorBlock) -> None:
+            labels[block.rows] = block.responsibilities.argmax(axis=0)
+
+        self.over_posterior(parameters, put)
         return labels
 
     def moments(self, parameters: Parameters) -> Moments:

@@ -71,6 +71,9 @@ cdef Py_ssize_t scratch_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *off
 cdef Py_ssize_t scratch_length_of(
     Py_ssize_t n, Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets) noexcept nogil
 
+cdef Py_ssize_t most_factors(Py_ssize_t K, const Py_ssize_t *offsets) noexcept nogil
+cdef double log_normaliser(Py_ssize_t d, double degrees_of_freedom) noexcept nogil
+
 cdef Py_ssize_t prepare_mixture(const Parameters *parameters, Prepared *mixture) noexcept nogil
 
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d)

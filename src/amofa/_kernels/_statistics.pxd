@@ -21,6 +21,11 @@ cdef struct Sums:
     double *tail_counts            # (K) sums of h u, u = 1 for normal components; where not full, NULL
 
 
+# Up to this number of features, the scatter is faster without BLAS.
+cdef enum:
+    MOST_OWN_PRODUCTS = 32
+
+
 cdef Sums view_sums(Py_ssize_t K, Py_ssize_t d, bint full, double *buffer) noexcept nogil
 cdef Py_ssize_t sums_length(Py_ssize_t K, Py_ssize_t d, const Py_ssize_t *offsets, bint full) noexcept nogil
 

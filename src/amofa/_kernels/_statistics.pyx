@@ -42,9 +42,6 @@ cdef extern from "products.h" nogil:
 cdef double NEGLIGIBLE_SHARE = 1e-17
 # If more rows of a block than this count, selecting them costs more than it saves.
 cdef double MOST_SELECTED = 0.6
-# Up to this number of features, the scatter is faster without BLAS.
-cdef enum:
-    MOST_OWN_PRODUCTS = 32
 
 
 cdef struct Selection:

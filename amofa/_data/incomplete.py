@@ -1,0 +1,273 @@
+"""Rows of a table with missing cells, NaN, in chunks for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amofa._data.row_chunks import Adder, Near, PosteriorBlock, Samples
+from amofa._kernels import _missing
+from amofa._kernels._iteration import Iteration
+from amofa._parameters import Evaluator, Parameters
+from amofa._typing import BoolArray, FloatArray
+
+# Tables are searched for missing cells in blocks of about this number of cells.
+_BLOCK_CELLS = 1 << 20
+# Elements of covariances are corrected as if at least this share of the mean number of rows showed them.
+_LEAST_PAIR_SHARE = 0.1
+# The rows with the most cells have at least this share of the weight of all.
+_BEST_SEEN = 0.4
+
+
+class Patterns(NamedTuple):
+    """Which cells the rows of a table have: rows with the same number have cells in the same columns."""
+
+    numbers: NDArray[np.intp]  # (n,) of the rows; 0 for complete ones
+    seen: BoolArray  # (m, d) the columns of each pattern
+
+    @classmethod
+    def of(cls, table: NDArray[Any], columns: NDArray[np.intp] | None = None) -> Patterns | None:
+        """Find the patterns of a table, or of some of its columns; return None if no cell is missing."""
+        d = table.shape[1] if columns is None else len(columns)
+        if table.dtype.kind != "f" or d == 0:
+            return None
+        step = max(1, _BLOCK_CELLS // d)
+        blocks = []
+        for start in range(0, len(table), step):
+            empty = np.isnan(table[start : start + step])
+            blocks.append(np.packbits(empty if columns is None else empty[:, columns], axis=1))
+        if not any(block.any() for block in blocks):
+            return None
+        # Bytes, compared as one value: complete rows, without a bit, come first.
+        packed = np.concatenate(blocks).view(f"V{-(-d // 8)}")[:, 0]
+        found, numbers = np.unique(packed, return_inverse=True)
+        bits = np.unpackbits(found.view(np.uint8).reshape(len(found), -1), axis=1, count=d)
+        missing: BoolArray = bits.astype(np.bool_)
+        if missing[0].any():
+            numbers, missing = numbers + 1, np.concatenate([np.zeros((1, d), dtype=np.bool_), missing])
+        return cls(numbers.astype(np.intp, copy=False), ~missing)
+
+    def rows_with_cells(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp]:
+        """Return those of some rows, by default of all, that have a cell."""
+        has_cells: BoolArray = np.logical_or.reduce(self.seen, axis=1)
+        if rows is None:
+            return np.flatnonzero(has_cells[self.numbers])
+        return rows[has_cells[self.numbers[rows]]]
+
+
+def samples_of(
+    table: NDArray[Any],
+    *,
+    weights: FloatArray | None = None,
+    rows: NDArray[np.intp] | None = None,
+    columns: NDArray[np.intp] | None = None,
+    center: FloatArray | None = None,
+    scale: FloatArray | None = None,
+) -> Samples:
+    """Return rows of a table of which some may lack cells, without those that lack all; see `Samples`."""
+    patterns = Patterns.of(table, columns)
+    if patterns is None:
+        return Samples(table, weights=weights, rows=rows, columns=columns, center=center, scale=scale)
+    rows = patterns.rows_with_cells(rows)
+    return IncompleteSamples(table, patterns, weights=weights, rows=rows, columns=columns, center=center, scale=scale)
+
+
+class IncompleteSamples(Samples):
+    """Rows of which some lack cells, for which everything is conditional on the cells that they have.
+
+    Kernels read the rows in the order of their patterns. In results, and for the caller, they have their own order.
+
+    Parameters
+    ----------
+    table, weights, rows, columns, center, scale
+        As in `Samples`. The attribute `log_jacobian` counts the cells that are seen.
+    patterns : Patterns
+        Those of the columns that count, of all rows of the table.
+    """
+
+    is_complete = False
+
+    def __init__(
+        self,
+        table: NDArray[Any],
+        patterns: Patterns,
+        *,
+        weights: FloatArray | None = None,
+        rows: NDArray[np.intp] | None = None,
+        columns: NDArray[np.intp] | None = None,
+        center: FloatArray | None = None,
+        scale: FloatArray | None = None,
+    ) -> None:
+        own = np.arange(len(table)) if rows is None else rows
+        numbers = patterns.numbers[own]
+        # The place of each row of a pass.
+        self._order = np.argsort(numbers, kind="stable")
+        self._patterns, self._numbers = patterns, numbers[self._order]
+        self._pair_shares: FloatArray | None = None
+        super().__init__(table, weights=weights, rows=own[self._order], columns=columns, center=center, scale=scale)
+        self._set_jacobian()
+
+    def _set_jacobian(self) -> None:
+        if self._scale is not None:
+            self.log_jacobian = -float(self.column_weights @ np.log(self._scale))
+
+    @property
+    def weights(self) -> FloatArray | None:
+        if self._weights is None:
+            return None
+        weights = np.empty(self.n_rows)
+        weights[self._order] = self._weights
+        return weights
+
+    @property
+    def is_wide(self) -> bool:
+        """False: what rows lack has no second moments that rows could show."""
+        return False
+
+    def subset(self, selected: NDArray[np.intp]) -> IncompleteSamples:
+        assert self._rows is not None
+        rows = np.empty(self.n_rows, dtype=np.intp)
+        rows[self._order] = self._rows
+        return IncompleteSamples(
+            self._table,
+            self._patterns,
+            weights=self._all_weights,
+            rows=rows[selected],
+            columns=self._columns,
+            center=self._center,
+            scale=self._scale,
+        )
+
+    def weighted(self, selected: NDArray[np.intp], weights: FloatArray) -> IncompleteSamples:
+        local = self.subset(selected)
+        local._weights, local._all_weights = weights[local._order], None
+        local.total_weight = float(weights.sum())
+        local._set_jacobian()
+        return local
+
+    # -- what is seen --
+
+    @property
+    def column_weights(self) -> FloatArray:
+        weights: FloatArray = self._pattern_weights() @ self._patterns.seen
+        return weights
+
+    def _pattern_weights(self) -> FloatArray:
+        """Return the weights of the rows of each pattern, (m,)."""
+        counts = np.bincount(self._numbers, self._weights, minlength=len(self._patterns.seen))
+        return counts.astype(np.float64)
+
+    @property
+    def pair_shares(self) -> FloatArray:
+        """The share of the weight of rows that have cells in both of two columns, (d, d)."""
+        # A cached_property of Python 3.11 has a lock, which a process forked in another thread would never get.
+        if self._pair_shares is None:
+            weights = self._pattern_weights()
+            present = np.flatnonzero(weights)
+            seen = self._patterns.seen[present].astype(np.float64)
+            self._pair_shares = (seen.T * weights[present]) @ seen / self.total_weight
+        return self._pair_shares
+
+    def covariance_seen(self, expected: FloatArray, covariance: FloatArray) -> tuple[FloatArray, float]:
+        """Return second moments (d, d) as the pairs of cells that are seen show them, and the share of these pairs.
+
+        The covariance of the rows has, where cells are missing, what the model expects, so that gains of other models
+        look too small. Minus the log-likelihood is about quadratic, with as much weight as pairs of cells are seen.
+        """
+        shares = self.pair_shares
+        d = len(shares)
+        mean = float((shares.sum() - np.trace(shares)) / (d * (d - 1))) if d > 1 else float(shares[0, 0])
+        shown = expected + (covariance - expected) / np.maximum(shares, _LEAST_PAIR_SHARE * max(mean, 1e-3))
+        shown[shares == 0] = covariance[shares == 0]
+        diagonal = np.arange(d)
+        least = 0.05 * np.minimum(np.diagonal(covariance), np.diagonal(expected))
+        shown[diagonal, diagonal] = np.maximum(shown[diagonal, diagonal], least)
+        return shown, mean
+
+    def unseen_pairs(self) -> NDArray[np.intp]:
+        """Return the pairs of columns that no row has cells in both of, (m, 2), of columns that have cells."""
+        shares = self.pair_shares
+        has_cells = np.diagonal(shares) > 0
+        unseen = (shares == 0) & has_cells & has_cells[:, None]
+        return np.argwhere(np.triu(unseen, 1))
+
+    def best_seen(self) -> IncompleteSamples:
+        """Return the rows with the most cells: in others, what a model fills in hides groups, or looks like one."""
+        counts = np.empty(self.n_rows, dtype=np.intp)
+        counts[self._order] = self._patterns.seen.sum(axis=1)[self._numbers]
+        weights = self.weights
+        shares = np.bincount(counts, weights, self.n_features + 1)[::-1].cumsum() / self.total_weight
+        least = self.n_features - int(np.argmax(shares >= _BEST_SEEN))
+        selected = np.flatnonzero(counts >= least)
+        return self.weighted(selected, np.ones(len(selected)) if weights is None else weights[selected])
+
+    def filled(self, parameters: Parameters) -> FloatArray:
+        """Return all rows, (d, n), with the mean of one component given the other cells in place of missing ones."""
+        loadings, mean = parameters.component_loadings(0), parameters.means[0]
+        x = np.empty((self.n_features, self.n_rows))
+        blocks = self.posterior(Evaluator(parameters), with_scores=True)
+        for (chunk, _), block in zip(self.chunks(), blocks, strict=True):
+            expected = mean[:, None] + loadings.T @ block.scores
+            x[:, block.rows] = np.where(np.isnan(chunk), expected, chunk)
+        return x
+
+    # -- passes over the rows --
+
+    def expect(self, iteration: Iteration, near: Near | None = None) -> None:
+        """Run the E-step of an EM iteration with second moments as whole matrices."""
+        assert near is None
+        iteration.clear()
+        parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.merge_work)
+
+        def make_adder() -> Adder:
+            work = np.empty(_missing.iteration_work_length(iteration))
+
+            def add(i: int, x: FloatArray, w: FloatArray | None, sums: FloatArray) -> None:
+                _missing.accumulate(iteration, x, w, self._numbers_of(i), sums, work)
+
+            return add
+
+        for sums in self._sums_of_parts(make_adder, parts, len(iteration.sums)):
+            iteration.add_sums(sums)
+
+    def _numbers_of(self, i: int) -> NDArray[np.intp]:
+        """Return the patterns of the rows of a chunk."""
+        return self._numbers[i * self._step : (i + 1) * self._step]
+
+    def _looker(self, mixture: Evaluator, with_scores: bool, with_spreads: bool) -> Callable[[int], PosteriorBlock]:
+        read, parameters = self._reader(), mixture.parameters
+        with_spreads = (with_scores or with_spreads) and parameters.n_tail_parameters > 0
+        work = np.empty(_missing.work_length(parameters.offsets, parameters.n_features))
+        seen = self._patterns.seen.sum(axis=1)
+
+        def look(i: int) -> PosteriorBlock:
+            x, row_weights = read(i)
+            n, K, numbers = x.shape[1], parameters.n_components, self._numbers_of(i)
+            log_density, responsibilities = np.empty(n), np.empty((K, n))
+            scores = np.empty((len(parameters.loadings) if with_scores else 0, n))
+            spreads = np.empty((K, n)) if with_spreads else None
+            _missing.posterior(
+                x,
+                numbers,
+                parameters.offsets,
+                mixture.prepared,
+                log_density,
+                responsibilities,
+                scores if with_scores else None,
+                spreads,
+                work,
+            )
+            places = self._order[i * self._step : i * self._step + n]
+            return PosteriorBlock(places, row_weights, log_density, responsibilities, scores, spreads, seen[numbers])
+
+        return look
+
+    def log_likelihood(self, parameters: Parameters) -> float:
+        def of_rows(block: PosteriorBlock) -> float:
+            weights = block.row_weights
+            return float(block.log_density.sum() if weights is None else block.log_density @ weights)
+
+        return float(sum(self.over_posterior(parameters, of_rows)))
