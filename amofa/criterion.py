@@ -183,13 +183,20 @@ class Evidence:
     A mean costs 1/2 log |n_k Sigma_k^-1|, at least d/2 log N; a loading, a weight or degrees of freedom 1/2
     log N; a uniqueness what
     Laplace's method gives with its prior, whose exponent nu is `prior_count`. Columns are in the units of the search;
-    N is the number of rows, n.
+    N is the number of rows, n. Where cells are missing, only the given shares (d,) of the rows have one in each column:
+    what describes a column is as exact, and costs as much, as these allow.
     """
 
     uses_entropy = False
 
-    def __init__(self, n_features: int, n: float, noise: str, prior_count: float) -> None:
+    def __init__(
+        self, n_features: int, n: float, noise: str, prior_count: float, seen_shares: FloatArray | None = None
+    ) -> None:
         self.n_features, self.n, self.noise, self.prior_count = n_features, n, Noise(noise), prior_count
+        shares = np.ones(n_features) if seen_shares is None else np.maximum(seen_shares, 1.0 / max(n, 1.0))
+        # Isotropic uniquenesses are those of all columns.
+        self.noise_shares = np.array([shares.mean()]) if self.noise.is_isotropic else shares
+        self.log_shares = float(np.log(shares).sum())
         self.log_n, self.few_rows = math.log(n), FEW_ROWS / max(n, 1.0)
         self.n_noise, self.is_shared = self.noise.n_free(n_features), self.noise.is_shared
         self.rows = prior_count or 1.0
@@ -197,10 +204,11 @@ class Evidence:
             math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)
         )
         free = [free_loadings(n_features, p, self.n_noise) for p in range(n_features + 1)]
-        self.loading_prices = 0.5 * self.log_n * np.array(free, dtype=np.float64)
+        self.log_cells = self.log_n + self.log_shares / n_features
+        self.loading_prices = 0.5 * self.log_cells * np.array(free, dtype=np.float64)
 
     def component(self, count: float, n_factors: int, log_determinant: float) -> float:
-        loading_price = 0.5 * free_loadings(self.n_features, n_factors, self.n_noise) * self.log_n
+        loading_price = 0.5 * free_loadings(self.n_features, n_factors, self.n_noise) * self.log_cells
         concentrated, least = self.mean_prices(count)
         return 0.5 * max(concentrated - log_determinant, least) + loading_price + self._fixed_price(count)
 
@@ -211,7 +219,8 @@ class Evidence:
         return prices
 
     def mean_prices(self, count: float) -> tuple[float, float]:
-        return self.n_features * math.log(max(count, 1.0)), self.n_features * self.log_n
+        concentrated = self.n_features * math.log(max(count, 1.0))
+        return concentrated + self.log_shares, self.n_features * self.log_n + self.log_shares
 
     def _fixed_price(self, count: float) -> float:
         """Return the price of a component itself, its weight and its uniquenesses."""
@@ -220,8 +229,12 @@ class Evidence:
 
     def _noise_price(self, count: float) -> float:
         """Price uniquenesses; the prior of log psi integrates to 2 pi^1/2 Gamma(nu/2) / Gamma((nu + 1)/2)."""
-        price = self.normaliser + 0.5 * math.log((max(count, 1.0) / 2 + self.rows / 4) / (2 * math.pi))
-        return self.n_noise * max(0.0, price)
+        if self.log_shares == 0.0:
+            price = self.normaliser + 0.5 * math.log((max(count, 1.0) / 2 + self.rows / 4) / (2 * math.pi))
+            return self.n_noise * max(0.0, price)
+        rows = np.maximum(count * self.noise_shares, 1.0)
+        prices = self.normaliser + 0.5 * np.log((rows / 2 + self.rows / 4) / (2 * math.pi))
+        return float(np.maximum(prices, 0.0).sum())
 
     def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
         total = sum(self.component(*shape) for shape in components)
@@ -229,12 +242,15 @@ class Evidence:
         return total + self._noise_price(self.n) if self.is_shared else total
 
 
-def rounding_price(counts: FloatArray, uniquenesses: FloatArray, steps: FloatArray) -> float:
+def rounding_price(
+    counts: FloatArray, uniquenesses: FloatArray, steps: FloatArray, shares: FloatArray | float = 1.0
+) -> float:
     """Return the price of being narrower than rounded numbers allow, in nats, for the counts (K,) of components.
 
     A density should sum to at most 1 over the values that a column can take, each with a cell of one step. Over a grid,
     a normal density of variance psi sums to at most 1 + 2 q + 2 q^4 + 2 q^9 + ..., q = exp(-2 pi^2 psi / step^2), by
-    Poisson's formula, and factors only lower that. Each row pays the logarithm for each column. Steps, (d,), and
+    Poisson's formula, and factors only lower that. Each row pays the logarithm for each column, or the share of rows,
+    (d,), that has cells in it. Steps, (d,), and
     uniquenesses, (K, d), at least 1/12 of their squares, have the same units.
 
     Examples
@@ -245,7 +261,27 @@ def rounding_price(counts: FloatArray, uniquenesses: FloatArray, steps: FloatArr
     """
     with np.errstate(divide="ignore"):
         q = np.exp(-2 * math.pi**2 * uniquenesses / steps**2)
-    return float(counts @ np.log1p(2 * (q + q**4 + q**9)).sum(axis=1))
+    return float(counts @ (shares * np.log1p(2 * (q + q**4 + q**9))).sum(axis=1))
+
+
+class PriceOfShare:
+    """The price of components of which the counts are only a share."""
+
+    def __init__(self, pricing: Pricing, share: float) -> None:
+        self.pricing, self.share, self.uses_entropy = pricing, share, pricing.uses_entropy
+
+    def component(self, count: float, n_factors: int, log_determinant: float) -> float:
+        return self.pricing.component(count / self.share, n_factors, log_determinant)
+
+    def prices(self, count: float, most: int) -> FloatArray:
+        return self.pricing.prices(count / self.share, most)
+
+    def mean_prices(self, count: float) -> tuple[float, float]:
+        return self.pricing.mean_prices(count / self.share)
+
+    def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
+        whole = [(count / self.share, n_factors, determinant) for count, n_factors, determinant in components]
+        return self.pricing.mixture(whole, n_tail_parameters)
 
 
 class Likelihood:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.checks import check_rows
+from amofa._data.checks import check_incomplete_rows
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
+from amofa._data.incomplete import IncompleteSamples
+from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized
 from amofa._search.checkpoint import Checkpoint, settings_of
 from amofa._search.constraints import REFINEMENT
@@ -27,6 +29,7 @@ from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread, use_threads
 from amofa.warnings import (
+    warn_of_columns_without_cells,
     warn_of_constant_columns,
     warn_of_interrupt,
     warn_of_little_weight,
@@ -35,13 +38,12 @@ from amofa.warnings import (
     warn_of_redundant_columns,
     warn_of_shortfall,
     warn_of_time,
+    warn_of_unseen_pairs,
 )
 
-# Advice about missing cells, which models accept, but fits do not.
-REMEDY = (
-    "missing cells cannot be fitted yet: fit the rows without, X[numpy.isfinite(X).all(axis=1)]; the model then takes "
-    "rows with NaN, and its impute(X) fills them in"
-)
+# A table with missing cells has second moments of all pairs of columns, even if it has fewer rows: up to this number of
+# columns (32 MB for each component).
+_MOST_COLUMNS = 2000
 
 
 def fit(
@@ -80,9 +82,9 @@ def fit(
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Finite real numbers, one row for each observation, with any real dtype and memory layout. If X is a frame, the
-        model keeps the names of its columns. X is not changed, and is read in blocks: a memory map or a table of
-        float32 is not copied, unless it is small or has fewer rows than columns.
+        Real numbers, one row for each observation, with any real dtype and memory layout. NaN marks a missing cell: see
+        docs/missing.md. If X is a frame, the model keeps the names of its columns. X is not changed, and is read
+        in blocks: a memory map or a table of float32 is not copied, unless it is small or has fewer rows than columns.
     sample_weight : (n,) array-like, optional
         How often each row counts. A row of weight 0, or of less than 1e-14 of the largest weight, is left out. N in
         the criterion is the sum of the weights, which must be from 1e-100 to 1e100: give weights whose sum is the
@@ -224,7 +226,7 @@ def fit(
         tol, max_iter, callback, on_iteration, progress, on_interrupt, max_time, checkpoint, n_threads,
     )  # fmt: skip
     names = column_names(X)
-    return fit_checked(*check_rows(X, sample_weight, remedy=REMEDY), options, names)
+    return fit_checked(*check_incomplete_rows(X, sample_weight), options, names)
 
 
 def fit_checked(
@@ -235,7 +237,7 @@ def fit_checked(
     *,
     warns: bool = True,
 ) -> MixtureOfFactorAnalyzers:
-    """Fit a mixture to rows as `check_rows` returns them, with options that are checked here; see `fit`.
+    """Fit a mixture to rows as `check_incomplete_rows` returns them, with options that are checked here; see `fit`.
 
     `names` are those of the columns. With `warns`, it warns of constant columns and of how the search ended.
     """
@@ -257,7 +259,20 @@ def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: Fit
     """Return the distinct rows of a table in the coordinates of a search."""
     distinct = merge_repeats(table, weights)
     rows = Standardized.of(*distinct, by_body=not options.is_paper)
+    _check_missing_cells(rows.samples, options)
     return rows.without_redundant_columns(*distinct) if options.may_leave_out_columns else rows
+
+
+def _check_missing_cells(samples: Samples, options: FitOptions) -> None:
+    if samples.is_complete:
+        return
+    if options.is_paper:
+        raise ValueError("X has missing cells, which search='paper' cannot use; leave out search")
+    if samples.n_features > max(_MOST_COLUMNS, samples.n_rows):
+        raise ValueError(
+            f"X has missing cells, {samples.n_features} columns that vary and {samples.n_rows} rows; with more than "
+            f"{_MOST_COLUMNS} columns and fewer rows, drop columns, or fill in missing cells first"
+        )
 
 
 def warn_of_rows(rows: Standardized, weights: FloatArray | None, names: tuple[str, ...] | None) -> None:
@@ -265,7 +280,11 @@ def warn_of_rows(rows: Standardized, weights: FloatArray | None, names: tuple[st
     if weights is not None:
         warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, int(np.count_nonzero(weights)))
     warn_of_odd_columns([kind and kind.value for kind in rows.kinds], names)
-    warn_of_constant_columns(rows.coordinates.constant, names)
+    without_cells = rows.whole.column_weights == 0
+    warn_of_columns_without_cells(np.flatnonzero(without_cells).tolist(), rows.whole.n_features, names)
+    if isinstance(rows.samples, IncompleteSamples):
+        warn_of_unseen_pairs(rows.coordinates.columns[rows.samples.unseen_pairs()].tolist(), names)
+    warn_of_constant_columns(rows.coordinates.constant & ~without_cells, names)
     warn_of_redundant_columns(rows.coordinates.redundant, rows.whole.n_features, names)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.checks import check_choice, check_rows, check_whole_number
+from amofa._data.checks import check_choice, check_incomplete_rows, check_whole_number
 from amofa._data.dataframes import column_names
 from amofa._model.scan_table import Scan, ScanRow
 from amofa._noise import Noise
@@ -21,7 +21,7 @@ from amofa._search.monitor import FitInterrupted
 from amofa._search.options import AUTO, NOISES, FitOptions
 from amofa._search.progress import progress_of_fits
 from amofa._typing import FloatArray
-from amofa.fitting import REMEDY, fit_checked, rows_of_search, warn_of_rows
+from amofa.fitting import fit_checked, rows_of_search, warn_of_rows
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread, use_threads
 from amofa.warnings import warn_caller, warn_of_no_convergence
@@ -137,7 +137,7 @@ def scan(
     ['n_components', 'noise', 'cost', 'bic', 'icl', 'model']
     """
     names = column_names(X)
-    table, weights = check_rows(X, sample_weight, remedy=REMEDY)
+    table, weights = check_incomplete_rows(X, sample_weight)
     numbers = _check_numbers(n_components, len(table) if weights is None else int(np.count_nonzero(weights)))
     of_fits = _check_options(options)
     checked = of_fits.checked(table.shape[1])

@@ -56,6 +56,25 @@ def warn_of_constant_columns(constant: BoolArray, names: Sequence[str] | None = 
         )
 
 
+def warn_of_columns_without_cells(columns: Sequence[int], n_features: int, names: Sequence[str] | None = None) -> None:
+    if columns:
+        warn_caller(
+            f"{len(columns)} of {n_features} columns of X have no value in any row; they count as 0, and change no "
+            f"decision: {_listed(columns, names)}{_from_zero(names)}"
+        )
+
+
+def warn_of_unseen_pairs(pairs: Sequence[tuple[int, int]], names: Sequence[str] | None = None) -> None:
+    """Warn of pairs of columns of which nothing says how they go together."""
+    if pairs:
+        shown = ", ".join(_listed(pair, names).replace(", ", " and ") for pair in pairs[:5])
+        more = ", ..." if len(pairs) > 5 else ""
+        warn_caller(
+            f"no row of X has values in both of some columns, so that only other columns tell how these go together: "
+            f"{shown}{more}{_from_zero(names)}"
+        )
+
+
 def warn_of_odd_columns(kinds: Sequence[str | None], names: Sequence[str] | None = None) -> None:
     """Warn in one line of columns that normal components describe badly; `kinds` says what each is like, or None."""
     found: dict[str, list[int]] = {}

@@ -25,9 +25,8 @@ _LEAST_TOTAL, _MOST_TOTAL = 1e-100, 1e100
 _LEAST_SHARE = 1e-14
 
 
-# Advice about values that are not finite, if a table must be complete, and about masked values, if it need not be.
+# Advice about values that are not finite, if a table must be complete.
 _REMEDY = "drop such rows or fill in values"
-MARK_MISSING = "mark them as missing by {name}.astype(float).filled(numpy.nan)"
 
 
 # ---- tables, row weights ---------------------------------------------------------------------------------------------
@@ -54,9 +53,19 @@ def check_table(
 def check_incomplete_table(
     X: ArrayLike, *, name: str = "X", n_features: int | None = None
 ) -> tuple[NDArray[Any], bool]:
-    """Check a table like `check_table`, except that cells may be missing, NaN; return also whether any cell is."""
-    table = _as_table(X, name, n_features, MARK_MISSING.format(name=name))
+    """Check a table like `check_table`, except that cells may be missing; return also whether any cell is.
+
+    Missing are NaN, masked values, and the missing values of frames; all are NaN in what is returned.
+    """
+    table = _as_table(without_mask(X), name, n_features, _REMEDY)
     return table, _check_cells(table, X, name, "put NaN where a value is missing", may_be_missing=True)
+
+
+def without_mask(X: Any) -> Any:
+    """Return a masked array with NaN in place of masked values, and anything else as it is."""
+    if not np.ma.is_masked(X):
+        return X
+    return X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
 
 
 def check_not_masked(values: ArrayLike, name: str, remedy: str = _REMEDY) -> None:
@@ -190,6 +199,29 @@ def check_rows(
     """Check a table and the weights of its rows, if there are any; see `check_table` and `check_weights`."""
     table = check_table(X, remedy=remedy)
     return table, None if sample_weight is None else check_weights(sample_weight, len(table))
+
+
+def check_incomplete_rows(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray | None]:
+    """Check a table of which some cells may be missing, and the weights of its rows; see `check_incomplete_table`.
+
+    Raises ValueError if no row that counts has a cell.
+    """
+    table, is_incomplete = check_incomplete_table(X)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(table))
+    if is_incomplete and not _has_cells(table, weights):
+        raise ValueError("X has no value in any row that counts; at least one row must have a value that is not NaN")
+    return table, weights
+
+
+def _has_cells(table: NDArray[Any], weights: FloatArray | None) -> bool:
+    rows = max(1, _BLOCK_VALUES // table.shape[1])
+    for start in range(0, len(table), rows):
+        has_cells = ~np.isnan(table[start : start + rows]).all(axis=1)
+        if weights is not None:
+            has_cells &= weights[start : start + rows] > 0
+        if has_cells.any():
+            return True
+    return False
 
 
 def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:

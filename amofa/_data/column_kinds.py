@@ -44,7 +44,7 @@ class Kind(Enum):
 def kind_of(values: FloatArray, weights: FloatArray) -> Kind | None:
     """Return the kind of a column from its distinct values, sorted, with weights; None if it is ordinary."""
     n, total = len(values), float(weights.sum())
-    if n == 1 or total < _LEAST_ROWS:
+    if n <= 1 or total < _LEAST_ROWS:
         return None
     if n == 2:
         return Kind.TWO_VALUES

@@ -19,8 +19,9 @@ def merge_repeats(table: NDArray[Any], weights: FloatArray | None) -> tuple[NDAr
     A search decides by thresholds, so that rounding alone, from sums over rows in another order, can lead to another
     model of small or wide tables. Merged rows are sorted, and rows of weight 0 are removed.
 
-    The table (n, d) is finite, and its weights (n,) are not negative and not all 0. It is returned as it is if no row
-    is repeated or has a weight other than 1, or if it is large. Weights that are all 1 are returned as None.
+    The table (n, d) is finite but for missing cells, NaN, which are equal to each other; its weights (n,) are not
+    negative and not all 0. It is returned as it is if no row is repeated or has a weight other than 1, or if it is
+    large. Weights that are all 1 are returned as None.
     """
     if table.size > _MOST_VALUES:
         return table, weights
@@ -35,8 +36,14 @@ def merge_repeats(table: NDArray[Any], weights: FloatArray | None) -> tuple[NDAr
         return table, None
     order = np.lexsort(table.T[::-1])
     ordered = table[order]
-    first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
+    first = np.flatnonzero(np.append(True, _differ(ordered[1:], ordered[:-1]).any(axis=1)))
     if weights is None and len(first) == len(table):
         return table, None
     ones = np.ones(len(table)) if weights is None else weights[order]
     return ordered[first], np.add.reduceat(ones, first)
+
+
+def _differ(cells: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which cells differ: two that are missing do not."""
+    differ: NDArray[np.bool_] = (cells != others) & ((cells == cells) | (others == others))
+    return differ

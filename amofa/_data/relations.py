@@ -77,7 +77,8 @@ def find_relations(samples: Samples, widths: FloatArray, steps: FloatArray) -> R
     (d,), those of rounded columns. It takes a pass over rows in memory, and one over all if there are candidates.
     """
     d = samples.n_features
-    if d < 2 or samples.n_rows < _LEAST_ROWS_PER_COLUMN * d:
+    # Where cells are missing, a column may show what the others lack.
+    if d < 2 or samples.n_rows < _LEAST_ROWS_PER_COLUMN * d or not samples.is_complete:
         return None
     means, deviations, correlations = _near_moments(samples.thinned())
     columns = _following(correlations, (widths / deviations) ** 2, (steps / deviations) ** 2)

@@ -60,7 +60,7 @@ def scales_and_kinds(samples: Samples) -> tuple[ColumnScales, tuple[Kind | None,
 
 def _scales_of(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
     """Return the scales of a column from its distinct values, sorted, with their weights."""
-    if len(values) == 1:
+    if len(values) <= 1:
         return -np.inf, np.inf, np.inf, 0.0, 0.0, 0.0
     # Sums of the weights up to each value, from below and from above.
     below, above = np.cumsum(weights), np.cumsum(weights[::-1])
@@ -69,7 +69,10 @@ def _scales_of(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
 
 
 def _distribution(column: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values of a column, sorted, with their weights."""
+    """Return the distinct values of a column, sorted, with their weights; missing cells have none."""
+    seen = ~np.isnan(column)
+    if not seen.all():
+        column, weights = column[seen], None if weights is None else weights[seen]
     if weights is None:
         values, counts = np.unique(column, return_counts=True)
         return values, counts.astype(np.float64)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from amofa._data.checks import DEFAULT_FLOOR, counted_rows
 from amofa._data.column_kinds import Kind
+from amofa._data.incomplete import samples_of
 from amofa._data.relations import Relations, find_relations
 from amofa._data.row_chunks import Samples
 from amofa._data.scales import ColumnScales, scales_and_kinds
@@ -57,14 +58,16 @@ class Coordinates:
         bodies are taken without these cells, in two more passes.
         """
         d = samples.n_features
-        origin = next(iter(samples.chunks()))[0][:, 0].copy()
+        origin = _first_cells(next(iter(samples.chunks()))[0])
+        counts = np.maximum(samples.column_weights, np.finfo(np.float64).tiny)
+        least, most = (np.minimum, np.maximum) if samples.is_complete else (np.fmin, np.fmax)
         total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
             for x, w in samples.chunks():
-                total += _weighted_sum(x - origin[:, None], w)
-                np.minimum(low, x.min(axis=1), out=low)
-                np.maximum(high, x.max(axis=1), out=high)
-            spread, center = high - low, origin + total / samples.total_weight
+                total += _weighted_sum(x - origin[:, None], w, samples)
+                least(low, least.reduce(x, axis=1), out=low)
+                most(high, most.reduce(x, axis=1), out=high)
+            spread, center = high - low, origin + total / counts
         if not (spread < _SCALE_MAX).all():
             j = int(np.argmax(~(spread < _SCALE_MAX)))
             raise ValueError(f"column {j} of X spans {low[j]:g} to {high[j]:g}; divide it by a constant first")
@@ -72,8 +75,8 @@ class Coordinates:
         unit = np.where(constant, 1.0, spread)
         squares = np.zeros(d)
         for x, w in samples.chunks():
-            squares += _weighted_sum(((x - center[:, None]) / unit[:, None]) ** 2, w)
-        deviation = np.where(constant, 0.0, unit * np.sqrt(squares / samples.total_weight))
+            squares += _weighted_sum(((x - center[:, None]) / unit[:, None]) ** 2, w, samples)
+        deviation = np.where(constant, 0.0, unit * np.sqrt(squares / counts))
         scale = deviation.copy()
         if scales is not None:
             far = np.flatnonzero(~constant & ((low < scales.low) | (high > scales.high)))
@@ -120,7 +123,7 @@ class Coordinates:
     def samples(self, table: NDArray[Any], weights: FloatArray | None, rows: NDArray[np.intp] | None) -> Samples:
         """Return the rows of a table in these coordinates, in the columns of a search."""
         columns = self.columns
-        return Samples(
+        return samples_of(
             table,
             weights=weights,
             rows=rows,
@@ -171,9 +174,19 @@ class Coordinates:
         return Parameters.from_components([restored(c) for c in parameters.components()])
 
 
-def _weighted_sum(x: FloatArray, w: FloatArray | None) -> FloatArray:
-    total: FloatArray = x.sum(axis=1) if w is None else x @ w
+def _weighted_sum(x: FloatArray, w: FloatArray | None, samples: Samples) -> FloatArray:
+    """Return the sums of cells (d, n) that are not missing."""
+    cells = x if samples.is_complete else np.where(np.isnan(x), 0.0, x)
+    total: FloatArray = cells.sum(axis=1) if w is None else cells @ w
     return total
+
+
+def _first_cells(x: FloatArray) -> FloatArray:
+    """Return the first cell of each column (d, n) that is not missing, or 0."""
+    seen = ~np.isnan(x)
+    columns = np.arange(len(x))
+    first = seen.argmax(axis=1)
+    return np.where(seen[columns, first], x[columns, first], 0.0)
 
 
 def _of_bodies(
@@ -189,11 +202,11 @@ def _of_bodies(
     origin = low / 2 + high / 2
     count, total, squares = np.zeros((3, len(columns)))
     for cells, inside, w in body():
-        count += _weighted_sum(inside.astype(np.float64), w)
-        total += _weighted_sum(np.where(inside, cells - origin[:, None], 0.0), w)
+        count += _weighted_sum(inside.astype(np.float64), w, samples)
+        total += _weighted_sum(np.where(inside, cells - origin[:, None], 0.0), w, samples)
     center, reach = origin + total / count, high - low
     for cells, inside, w in body():
-        squares += _weighted_sum(np.where(inside, (cells - center[:, None]) / reach[:, None], 0.0) ** 2, w)
+        squares += _weighted_sum(np.where(inside, (cells - center[:, None]) / reach[:, None], 0.0) ** 2, w, samples)
     return center, reach * np.sqrt(squares / count)
 
 
@@ -253,6 +266,12 @@ class Standardized:
     kinds: tuple[Kind | None, ...]  # of the caller's columns
     scales: ColumnScales | None = None  # in the caller's units, if units come from them
 
+    @property
+    def seen_shares(self) -> FloatArray | None:
+        """The share of the rows that have a cell in each column of the search; None if no cell is missing."""
+        samples = self.samples
+        return None if samples.is_complete else samples.column_weights / samples.total_weight
+
     @classmethod
     def of(
         cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False, by_body: bool = False
@@ -263,7 +282,7 @@ class Standardized:
         columns.
         """
         rows = counted_rows(weights)
-        whole = Samples(table, weights=weights, rows=rows)
+        whole = samples_of(table, weights=weights, rows=rows)
         measured, kinds = scales_and_kinds(whole)
         scales = measured if by_body else None
         coordinates = Coordinates.of(whole, scales)

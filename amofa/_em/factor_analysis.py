@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from amofa._kernels._factor_analysis import Solver
 from amofa._kernels._noise import maximize_isotropic, prior_cost
 from amofa._noise import Noise
 from amofa._typing import FloatArray
-from amofa.criterion import Pricing
+from amofa.criterion import PriceOfShare, Pricing
 
 # Tolerance in nats, far below the price of a parameter, and maximum number of Newton steps for one analyser.
 TOLERANCE = 1e-3
@@ -102,6 +102,12 @@ class Covariance:
 
     def __init__(self, matrix: FloatArray, solver: Solver) -> None:
         self.matrix, self.solver = matrix, solver
+
+    def of_rows(self, x: FloatArray, weights: FloatArray) -> tuple[FloatArray, Covariance]:
+        """Return the mean (d,) and the second moments of other rows (d, n)."""
+        mean: FloatArray = x @ weights / weights.sum()
+        deviations = (x - mean[:, None]) * np.sqrt(weights / weights.sum())
+        return mean, Covariance(deviations @ deviations.T, self.solver)
 
     @property
     def variances(self) -> FloatArray:
@@ -235,6 +241,10 @@ class FactorChoice:
         if self.degrees_of_freedom < np.inf:
             most = int(min(most, most_factors(count, d, self.degrees_of_freedom)))
         return max(0, most if self.max_factors is None else min(most, self.max_factors))
+
+    def of_share(self, share: float) -> FactorChoice:
+        """Return the choice for counts of which a component has this share only, at the price of all of it."""
+        return replace(self, pricing=PriceOfShare(self.pricing, share))
 
     def best(self, count: float, spread: Spread, uniquenesses: FloatArray, n_factors: int) -> Analyser:
         """Return the analyser with the lowest cost, searched from the given uniquenesses and number of factors."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from amofa._data.incomplete import IncompleteSamples
 from amofa._data.row_chunks import Near, Samples
 from amofa._em.driver import CHOOSE, CONVERGED, GIVE_UP, GO_ON, Decision, Tell, go_on, run_em
-from amofa._em.factor_analysis import Covariance, FactorChoice, Prior, Spread
+from amofa._em.factor_analysis import Analyser, Covariance, FactorChoice, Prior, Spread
 from amofa._em.gram import Panel, means_and_panels, solve_panels
 from amofa._em.outcome import Outcome, RowMoments
 from amofa._em.tails import least_rows
@@ -106,9 +107,25 @@ def profile_em(
     tell : callable, optional
         Called with each iteration.
     """
-    iterate = make_iterate(samples, start.copy(), problem, solver)
-    rule = _StoppingRule(problem.tol * samples.total_weight, choose_at, choose_at_end, bar)
-    return run_em(iterate, rule, max_iter, check=problem.check, tell=tell)
+
+    def run(start: Parameters, choose_at: Sequence[int], *, choose_at_end: bool) -> Outcome:
+        iterate = make_iterate(samples, start, problem, solver)
+        rule = _StoppingRule(problem.tol * samples.total_weight, choose_at, choose_at_end, bar)
+        return run_em(iterate, rule, max_iter, check=problem.check, tell=tell)
+
+    if samples.is_complete or not choose_at_end:
+        return run(start.copy(), choose_at, choose_at_end=choose_at_end)
+    # Where cells are missing, another choice only looks better: what counts is the cost at the end.
+    best = run(start.copy(), choose_at, choose_at_end=False)
+    for _ in range(_MOST_ROUNDS):
+        chosen = make_iterate(samples, best.parameters, problem, solver).with_other_factors()
+        if chosen.n_factors == best.parameters.n_factors:
+            break
+        other = run(chosen, (), choose_at_end=False)
+        if not other.cost < best.cost:
+            break
+        best = other
+    return best
 
 
 def moments_of_rows(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> RowMoments:
@@ -233,7 +250,10 @@ class ProfileIterate(ABC):
             + (self.entropy if pricing.uses_entropy else 0.0)
             - self.samples.log_jacobian
         )
-        return price if steps is None else price + rounding_price(counts, self.parameters.uniquenesses, steps)
+        if steps is None:
+            return price
+        shares = self.samples.column_weights / self.samples.total_weight
+        return price + rounding_price(counts, self.parameters.uniquenesses, steps, shares)
 
     def cost(self, objective: float) -> float:
         return objective + self.price()
@@ -258,10 +278,16 @@ class ProfileIterate(ABC):
     def _with(self, parameters: Parameters) -> ProfileIterate:
         """Return an iterate of the same kind with other parameters."""
 
+    def with_other_factors(self) -> Parameters:
+        """Return the parameters after an E-step and another choice of the numbers of factors."""
+        self.expect()
+        return self.parameters if self.lacks_rows else self._chosen()
+
     def _chosen(self) -> Parameters:
         """Return the maximiser with the numbers of factors chosen again."""
         total, parameters = float(self.counts.sum()), self.parameters
         apart = self.samples.n_features >= _LEAST_COLUMNS
+        choice = self.problem.choice
 
         def make_worker() -> Callable[[int], Component]:
             spreads = self.spreads_apart() if apart else self.spreads()
@@ -269,10 +295,10 @@ class ProfileIterate(ABC):
             def component(k: int) -> Component:
                 self.problem.check()
                 old, count = parameters.component(k), float(self.counts[k])
-                given = self.problem.choice.n_factors
+                given = choice.n_factors
                 if count < self.problem.least_rows and (given in (None, len(old.loadings)) or count == 0):
                     return old
-                best = self.problem.choice.best(count, spreads[k], old.uniquenesses, len(old.loadings))
+                best = self._best(choice, count, spreads[k], old)
                 mean, degrees = self.means[k].copy(), old.degrees_of_freedom
                 return Component(count / total, mean, best.loadings, best.uniquenesses, degrees)
 
@@ -282,6 +308,10 @@ class ProfileIterate(ABC):
         return Parameters.from_components(
             list(in_order(make_worker, numbers) if apart else map(make_worker(), numbers))
         )
+
+    def _best(self, choice: FactorChoice, count: float, spread: Spread, old: Component) -> Analyser:
+        """Return the best analyser of a component, whose number of factors is chosen."""
+        return choice.best(count, spread, old.uniquenesses, len(old.loadings))
 
 
 class CovarianceIterate(ProfileIterate):
@@ -305,7 +335,7 @@ class CovarianceIterate(ProfileIterate):
         self.spaces = OneEach(self.iteration.step_space)
         self.near: Near | None = None
         K = parameters.n_components
-        if K >= _MANY_COMPONENTS and samples.is_small:
+        if K >= _MANY_COMPONENTS and samples.is_small and samples.is_complete:
             self.near = Near.of_nothing(K, samples.n_rows, min(_NEAR, 0.5 / K))
             self.sums = np.empty_like(self.iteration.sums)
             self.n_iterations = 1 + _NEAR_ITERATIONS
@@ -321,6 +351,15 @@ class CovarianceIterate(ProfileIterate):
         self.least_count = self.iteration.finish()
         self.scaled_log_likelihood, self.entropy = self.iteration.log_likelihood, self.iteration.entropy
         return self.iteration.prior_cost() - self.iteration.log_likelihood
+
+    def _best(self, choice: FactorChoice, count: float, spread: Spread, old: Component) -> Analyser:
+        samples = self.samples
+        if isinstance(samples, IncompleteSamples):
+            assert isinstance(spread, Covariance)
+            expected = old.loadings.T @ old.loadings + np.diag(old.uniquenesses)
+            shown, share = samples.covariance_seen(expected, spread.matrix)
+            spread, count, choice = Covariance(shown, spread.solver), share * count, choice.of_share(share)
+        return super()._best(choice, count, spread, old)
 
     def log_determinants(self) -> list[float]:
         """Return log |Sigma| of each component."""

@@ -58,7 +58,7 @@ class Descent(Search):
         self.levels = levels
         d = levels.samples.n_features
         # None for tables with fewer rows than columns, which need no (d, d) arrays.
-        self.solvers = OneEach(lambda: Solver(d) if levels.samples.n_rows >= d else None)
+        self.solvers = OneEach(lambda: None if levels.samples.is_wide else Solver(d))
         self.is_forced = constraints.n_components is not None
         self.set_level(state.level)
 

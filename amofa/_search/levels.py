@@ -97,10 +97,10 @@ class Levels:
         d = self.held.n_features
         one = Parameters.of_one_component(np.ones(d))
         problem = self.problem_of(self.families[0], self.held.total_weight)
-        solver = Solver(d) if self.held.n_rows >= d else None
+        solver = None if self.held.is_wide else Solver(d)
         values, axes = moments_of_rows(self.held, one, problem, solver).spreads[0].axes()
         axes = axes[:3] / np.sqrt(np.maximum(values[:3, None], np.finfo(float).tiny))
-        coordinates: FloatArray = np.concatenate([axes @ x for x, _ in self.held.chunks()], axis=1)
+        coordinates: FloatArray = axes @ self.held.filled(one)
         coordinates -= coordinates.mean(axis=1)[:, None]
         # The sign of an axis is arbitrary.
         coordinates *= np.where((coordinates**3).sum(axis=1) < 0, -1.0, 1.0)[:, None]

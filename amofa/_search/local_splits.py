@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from amofa._data.row_chunks import Samples
+from amofa._em.factor_analysis import Covariance
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, log_determinant, profile_em
 from amofa._kernels._factor_analysis import Solver
@@ -107,7 +108,11 @@ class LocalSplitter:
         survey, x, weights = self._survey(*few)
         # Rows that are fewer than the columns may differ a little in each of these, which no line shows.
         lines_show_groups = self.worth_a_trial < np.inf and local.n_rows >= local.n_features
-        if lines_show_groups and survey.evidence_of_groups() < self._price(local.total_weight, whole):
+        evidence = survey.evidence_of_groups()
+        if not local.is_complete:
+            # What the cells of some rows show, those of all do.
+            evidence *= local.column_weights.sum() / few[0].best_seen().column_weights.sum()
+        if lines_show_groups and evidence < self._price(local.total_weight, whole):
             return replace(none, fits=True, thorough=True)
         best = self._race(*few, self._starts(survey, x, weights))
         if best is None:
@@ -151,11 +156,15 @@ class LocalSplitter:
         return fits[0]
 
     def _survey(self, local: Samples, whole: Outcome) -> tuple[Survey, FloatArray, FloatArray]:
-        x = np.concatenate([chunk for chunk, _ in local.chunks()], axis=1)
+        local = local.best_seen()
+        x = local.filled(whole.parameters)
         weights = np.ones(local.n_rows) if local.weights is None else local.weights
         moments = whole.moments
         assert moments is not None
-        return Survey(x, weights, moments.means[0], moments.spreads[0]), x, weights
+        mean, spread = moments.means[0], moments.spreads[0]
+        if isinstance(spread, Covariance) and not local.is_complete:
+            mean, spread = spread.of_rows(x, weights)
+        return Survey(x, weights, mean, spread), x, weights
 
     def _price(self, count: float, whole: Outcome) -> float:
         """Return the least that a split adds to the price, in nats: two components without factors for the whole."""

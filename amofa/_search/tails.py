@@ -73,17 +73,30 @@ def tail_slopes(samples: Samples, parameters: Parameters) -> Slopes:
     # Imported late, since that takes as long as importing NumPy.
     from scipy.special import digamma, polygamma
 
+    n_features = parameters.n_features
+    sizes = np.arange(n_features + 1) if not samples.is_complete else np.array([n_features])
+
     def of_rows(block: PosteriorBlock) -> FloatArray:
         assert block.spreads is not None
         h = block.responsibilities if block.row_weights is None else block.responsibilities * block.row_weights
         # Rows that are infinitely far away belong to no component.
         with np.errstate(invalid="ignore"):
             parts = np.where(h > 0, h * (np.log(block.spreads) + 1.0 / block.spreads), 0.0)
-        return np.stack([h.sum(axis=1), parts.sum(axis=1)])
+        # By numbers of cells.
+        found = np.zeros((2, len(h), n_features + 1))
+        if block.n_seen is None:
+            found[:, :, -1] = h.sum(axis=1), parts.sum(axis=1)
+        else:
+            for each, values in zip(found, (h, parts), strict=True):
+                np.add.at(each.T, block.n_seen, values.T)
+        return found
 
     counts, parts = np.sum(samples.over_posterior(parameters, of_rows, with_spreads=True), axis=0)
-    nu, d = parameters.degrees_of_freedom, parameters.n_features
+    # A row has the t distribution of the cells that it has.
+    counts, parts, d = counts[:, sizes], parts.sum(axis=1), sizes[:, None]
+    nu = parameters.degrees_of_freedom
     constant = digamma((nu + d) / 2) - digamma(nu / 2) - np.log1p(d / nu) + 1.0
     information = 0.5 * (polygamma(1, nu / 2) - polygamma(1, (nu + d) / 2))
     information -= d * (nu + d + 4) / (nu * (nu + d) * (nu + d + 2))
-    return Slopes(0.5 * nu * (counts * constant - parts), 0.5 * nu**2 * counts * information)
+    slopes = 0.5 * nu * ((counts * constant.T).sum(axis=1) - parts)
+    return Slopes(slopes, 0.5 * nu**2 * (counts * information.T).sum(axis=1))

@@ -140,8 +140,7 @@ class Task:
         assert init is not None
         if isinstance(init, MixtureOfFactorAnalyzers):
             return with_tied_noise(_with_tails(self._given_model(init), problem), problem.noise)
-        wide = samples.n_rows < samples.n_features
-        found = analysers_of_groups(init.groups(self.rows.coordinates), problem, wide=wide)
+        found = analysers_of_groups(init.groups(self.rows.coordinates), problem, wide=samples.is_wide)
         return with_tied_noise(found, problem.noise)
 
     def _given_model(self, model: MixtureOfFactorAnalyzers) -> Parameters:
@@ -157,7 +156,7 @@ class Task:
         assert options.criterion is not None
         pricing: Pricing
         if options.criterion == EVIDENCE:
-            pricing = Evidence(d, n, noise, self.prior.count)
+            pricing = Evidence(d, n, noise, self.prior.count, self.rows.seen_shares)
         else:
             pricing = Counted(CRITERIA[options.criterion], d, n, noise)
         given = min(constraints.n_factors) if isinstance(constraints.n_factors, tuple) else constraints.n_factors

@@ -42,15 +42,19 @@ def ways_in(
     Each partition of the rows makes a component of each group, and EM runs for some iterations. The numbers of groups
     are among those allowed, and mixtures above the cost `bar` are not worth it.
     """
-    x = np.concatenate([chunk for chunk, _ in samples.chunks()], axis=1)
-    weights = np.ones(samples.n_rows) if samples.weights is None else samples.weights
-    most = samples.n_rows // max(_ROWS_PER_GROUP, 2 * len(x))
+    d = samples.n_features
+    most = samples.n_rows // max(_ROWS_PER_GROUP, 2 * d)
     numbers = [k for k in allowed if k in _NUMBERS or k < allowed.start + _ALL]
     numbers = [k for k in numbers if k <= most or k == allowed.start]
     if not numbers:
         return []
-    one = Parameters.of_one_component(np.ones(len(x)))
+    one = Parameters.of_one_component(np.ones(d))
+    if not samples.is_complete:
+        one = profile_em(samples, one, problem, solvers.get(), _ITERATIONS, choose_at=_CHOOSE_AT).parameters
     moments = moments_of_rows(samples, one, problem, solvers.get())
+    best_seen = samples.best_seen()
+    x = best_seen.filled(one)
+    weights = np.ones(best_seen.n_rows) if best_seen.weights is None else best_seen.weights
     found = partitions(x, weights, moments.means[0], moments.spreads[0], numbers)
 
     def make_worker() -> Callable[[Labels], Outcome | None]:

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 
 from amofa import demo
-from amofa._data.checks import check_rows
+from amofa._data.checks import check_incomplete_rows
 from amofa._data.dataframes import check_same_names
 from amofa._search.monitor import FitInterrupted
 from amofa._search.options import FitOptions
@@ -28,7 +28,7 @@ from amofa.cli._options import (
 )
 from amofa.cli._output import Interrupted, description, say, say_json
 from amofa.cli._tables import write_table
-from amofa.fitting import REMEDY, fit_checked
+from amofa.fitting import fit_checked
 from amofa.io import load
 
 # Options of `fit` that the command line has.
@@ -59,7 +59,7 @@ def _fit(arguments: argparse.Namespace) -> None:
     given |= {} if init is None else {"init": init}
     shown = can_be_shown() and not arguments.quiet
     try:
-        rows = check_rows(table.values, table.weights, remedy=REMEDY)
+        rows = check_incomplete_rows(table.values, table.weights)
         model = fit_checked(*rows, FitOptions(progress=shown, **given), table.names)
     except FitInterrupted as interrupt:
         if arguments.output is None:

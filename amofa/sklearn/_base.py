@@ -13,10 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amofa._data.checks import MARK_MISSING, check_incomplete_table, check_not_masked, check_rows, check_weights
+from amofa._data.checks import (
+    check_incomplete_rows,
+    check_incomplete_table,
+    check_not_masked,
+    check_weights,
+    without_mask,
+)
 from amofa._model.posterior import Rows, rows_of
 from amofa._search.options import FitOptions
-from amofa.fitting import REMEDY, fit_checked
+from amofa.fitting import fit_checked
 from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 
@@ -140,7 +146,7 @@ class BaseAMoFA(BaseEstimator):
         self, rows: NDArray[Any], sample_weight: ArrayLike | None, names: tuple[str, ...] | None
     ) -> MixtureOfFactorAnalyzers:
         """Fit a mixture to rows, after a check of their cells and weights, and set the attributes of it."""
-        table, weights = check_rows(rows, sample_weight, remedy=REMEDY)
+        table, weights = check_incomplete_rows(rows, sample_weight)
         model = fit_checked(table, weights, self._fit_options(), names)
         self.model_ = model
         self.n_components_ = model.n_components
@@ -153,6 +159,11 @@ class BaseAMoFA(BaseEstimator):
         self.converged_ = model.converged
         self.n_iter_ = total_iterations(model)
         return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 def total_iterations(model: MixtureOfFactorAnalyzers) -> int:
@@ -168,24 +179,21 @@ def names_of_columns(estimator: Any) -> tuple[str, ...] | None:
 
 def training_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     """Return the rows to fit, float64 or float32, whose cells are still to be checked, and note their columns."""
-    check_not_masked(X, "X", REMEDY)
-    rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, ensure_all_finite=False)
+    rows: NDArray[Any] = validate_data(estimator, without_mask(X), dtype=FLOATS, ensure_all_finite=False)
     return rows
 
 
 def training_rows_and_targets(estimator: Any, X: ArrayLike, y: ArrayLike, **checks: Any) -> tuple[Any, Any]:
     """Return the same with the targets or labels of the rows."""
-    check_not_masked(X, "X", REMEDY)
     check_not_masked(y, "y", "drop such rows")
-    rows, targets = validate_data(estimator, X, y, dtype=FLOATS, ensure_all_finite=False, **checks)
+    rows, targets = validate_data(estimator, without_mask(X), y, dtype=FLOATS, ensure_all_finite=False, **checks)
     return rows, targets
 
 
 def checked_table(estimator: Any, X: ArrayLike) -> tuple[NDArray[Any], bool]:
     """Return a table for a fitted estimator, float64 or float32, and whether any of its cells is missing, NaN."""
     check_is_fitted(estimator)
-    check_not_masked(X, "X", MARK_MISSING.format(name="X"))
-    table = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=False)
+    table = validate_data(estimator, without_mask(X), dtype=FLOATS, reset=False, ensure_all_finite=False)
     return check_incomplete_table(table)
 
 

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from amofa._data.checks import RandomState, check_choice, check_whole_number
-from amofa._data.row_chunks import Samples
+from amofa._data.checks import RandomState, check_choice, check_incomplete_table, check_whole_number
 from amofa._model.clusters import Clusters, cluster_labels, cluster_probabilities
 from amofa._model.posterior import (
     Rows,
@@ -180,7 +179,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         rows = training_rows(self, X)
         self._fit_rows(rows, sample_weight, names_of_columns(self))
         self.clusters_ = self._find_clusters()
-        self.labels_ = self._labels(Samples(rows))
+        self.labels_ = self._labels(rows_of(*check_incomplete_table(rows)))
         return self
 
     def _find_clusters(self) -> Clusters | None:

@@ -15,7 +15,7 @@ import amofa
     [
         (None, ValueError, "X must have two dimensions"),
         ([[1.0, 2.0], [3.0]], ValueError, "X is not a table .* same number of columns"),
-        ([[1.0, 2.0], [np.inf, -np.inf]], ValueError, "X has 2 values that are NaN or infinite, .* row 1, column 0"),
+        ([[1.0, 2.0], [np.inf, -np.inf]], ValueError, "X has 2 values that are infinite, .* row 1, column 0"),
         ([[0.0, -1.0], [1.0, 1e308]], ValueError, r"column 1 of X spans -1 to 1e\+308; divide it by a constant first"),
         (scipy.sparse.csr_array(np.eye(3)), TypeError, r"X is a sparse matrix; pass X.toarray\(\)"),
     ],

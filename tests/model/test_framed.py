@@ -128,8 +128,8 @@ def test_messages_name_columns(rng):
     assert "constant and change no decision: 'unit'" in texts
     assert "'double' from 'age'" in texts or "'age' from 'double'" in texts
     assert "from 0" not in texts
-    frame.loc[3, "height"] = np.nan
-    with pytest.raises(ValueError, match=r"row 3, column 1 \(from 0\), 'height'; missing cells cannot be"):
+    frame.loc[3, "height"] = np.inf
+    with pytest.raises(ValueError, match=r"row 3, column 1 \(from 0\), 'height'; put NaN where"):
         amofa.fit(frame)
 
 

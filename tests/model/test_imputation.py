@@ -128,22 +128,19 @@ def test_what_is_no_missing_cell_is_still_refused(rng):
             ValueError, match=r"X has 2 values that are infinite, the first in row 0, column 2 .* put NaN"
         ):
             getattr(model, name)([[NAN, 0, np.inf], [-np.inf, NAN, 0]])
-        masked = np.ma.masked_equal([[1.0, 2, 3]], 2)
-        with pytest.raises(ValueError, match=r"X has masked values; mark .* X\.astype\(float\)\.filled\(numpy\.nan\)"):
-            getattr(model, name)(masked)
-    assert np.isfinite(model.score(masked.astype(float).filled(NAN)))
 
 
-def test_a_fit_says_what_to_do_about_missing_cells(search, rng):
+def test_masked_values_are_missing_cells(rng):
+    model = model_of(random_mixture(rng, 2, 3, 1))
+    masked = np.ma.masked_equal([[1, 2, 3], [4, 5, 6]], 2)
+    for name in (*METHODS, "score", "bic", "impute"):
+        np.testing.assert_array_equal(getattr(model, name)(masked), getattr(model, name)([[1, NAN, 3], [4, 5, 6]]))
+
+
+def test_a_model_of_a_table_with_missing_cells_fills_it(rng):
     X = rng.standard_normal((50, 3))
     X[3, 1] = NAN
-    message = (
-        r"X has 1 value .* row 3, column 1 .* missing cells cannot be fitted yet: fit .* impute\(X\) fills them in"
-    )
-    with pytest.raises(ValueError, match=message):
-        amofa.fit(X, search=search)
-    model = amofa.fit(X[np.isfinite(X).all(axis=1)], search=search)
-    assert np.isfinite(model.impute(X)).all()
+    assert np.isfinite(amofa.fit(X).impute(X)).all()
 
 
 # ---- imputation ------------------------------------------------------------------------------------------------------
