@@ -57,3 +57,9 @@ def test_number(before, name, value):
 
 def test_there_are_checks():
     assert len(list(checks())) > 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_comments_divide_no_paragraph(page):
+    # A line that begins with a comment and goes on is a paragraph of its own.
+    assert not re.search(r"^ *<!-- check:.*--> *\S", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -6,12 +6,16 @@ A mixture of handwritten digits of 8 x 8 pixels, with one component for each dig
 digits from their upper half.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
 import amofa
 
+# Many pixels are mostly 0. With a given number of components, that does no harm.
+warnings.simplefilter("ignore", amofa.DataWarning)
 digits = load_digits()
 varying = digits.data.std(axis=0) > 0
 X, labels = digits.data[:, varying], digits.target
