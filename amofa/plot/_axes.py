@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import colorsys
 import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,8 +42,13 @@ _MOST_ENTRIES, _MOST_INSIDE, _ENTRY_LENGTH = 12, 6, 30
 _ENTRY_WIDTH = 1.15
 # Characters of a name on the left, and inches between two of them.
 _NAME_LENGTH, _LINE_HEIGHT = 28, 0.15
+# Characters of the name of a point; in points the gap to it and the height of a line; lines up and down where it may
+# go. Figures with a layout may make the axes smaller in the end, so that lines are a little high.
+_POINT_NAME_LENGTH, _NAME_GAP, _NAME_HEIGHT, _SHIFTS = 24, 5.0, 9.5, (0, 1, -1, 2, -2)
 # Width of a character, as a share of the size of its font, and the lines of an axis label in figures with a layout.
 _CHARACTER, _LABEL_LINES = 0.58, 2
+# Points of a tick, from there to its label, and to the edge.
+_TICK = 9.0
 # Name and colour of rows without a label.
 _NO_LABEL, _NO_LABEL_COLOR = "no label", (0.75, 0.75, 0.75)
 
@@ -178,9 +185,64 @@ def name_lines(ax: Axes, names: list[str]) -> None:
     """Name the lines 0, 1, ... of a picture on the left, as many as there is room for; long names are shortened."""
     room = ax.get_window_extent().height / ax.figure.dpi
     step = max(1, -int(-len(names) * _LINE_HEIGHT // room))
-    length = _NAME_LENGTH if has_layout(ax) else _NAME_LENGTH // 2
-    shown = [shortened(name, length) for name in names[::step]]
-    ax.set_yticks(range(0, len(names), step), shown, fontsize="small" if len(names) > 15 or room < 3.5 else "medium")
+    size = "small" if len(names) > 15 or room < 3.5 else "medium"
+    shown = [shortened(name, _NAME_LENGTH) for name in names[::step]]
+    if not has_layout(ax):
+        left = max(0.0, _room_on_the_left(ax))
+        shown = [next(text for text in _shorter(name) if _text_width(ax, text, size) <= left) for name in shown]
+    ax.set_yticks(range(0, len(names), step), shown, fontsize=size)
+
+
+def _room_on_the_left(ax: Axes) -> float:
+    """Return the points from other axes, or from the edge of the figure, to the ticks of axes."""
+    box = ax.get_window_extent()
+    others = (other.get_window_extent() for other in ax.figure.axes if other is not ax)
+    beside = [other.x1 for other in others if other.x1 <= box.x0 and other.y0 < box.y1 and other.y1 > box.y0]
+    return float(box.x0 - max(beside, default=0.0)) / ax.figure.dpi * 72 - _TICK
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """Yield a text, and then the text with fewer and fewer characters, down to none."""
+    yield text
+    yield from (shortened(text, length) for length in range(len(text) - 1, 1, -1))
+    yield ""  # which fits always
+
+
+def _text_width(ax: Axes, text: str, size: str) -> float:
+    """Return the width of a text in points."""
+    probe = ax.figure.text(0, 0, text, fontsize=size)
+    width = float(probe.get_window_extent().width) / ax.figure.dpi * 72
+    probe.remove()
+    return width
+
+
+def name_points(ax: Axes, points: Sequence[tuple[float, float, str]]) -> None:
+    """Write names (x, y, name) beside points, so that none lies on another or beyond the axes.
+
+    A name that is not on the line of its point is joined to it by a line. One that finds no room is left out.
+    """
+    from matplotlib.transforms import Bbox
+
+    box, pixels = ax.get_window_extent(), ax.figure.dpi / 72
+    gap, height = _NAME_GAP * pixels, _NAME_HEIGHT * pixels
+    taken: list[Bbox] = []
+    for x, y, name in points:
+        text = shortened(plain_text(name), _POINT_NAME_LENGTH)
+        width = _text_width(ax, text, "x-small") * pixels
+        column, line = ax.transData.transform((x, y))
+        for shift, side in product(_SHIFTS, (1, -1)):
+            left, middle = column + gap if side > 0 else column - gap - width, line + shift * height
+            place = Bbox([[left, middle - height / 2], [left + width, middle + height / 2]])
+            is_inside = box.x0 <= place.x0 and place.x1 <= box.x1 and box.y0 <= place.y0 and place.y1 <= box.y1
+            if is_inside and not any(place.overlaps(other) for other in taken):
+                taken.append(place)
+                joined = {"arrowstyle": "-", "linewidth": 0.5, "color": ink(ax, 0.5), "shrinkA": 0.0, "shrinkB": 2.0}
+                ax.annotate(
+                    text, (x, y), xytext=(side * _NAME_GAP, shift * _NAME_HEIGHT), textcoords="offset points",
+                    fontsize="x-small", ha="left" if side > 0 else "right", va="center",
+                    arrowprops=joined if shift else None,
+                )  # fmt: skip
+                break
 
 
 def log_scale(ax: Axes, linear: float) -> None:

@@ -26,8 +26,8 @@ from amofa.plot._axes import (
     legend_beside,
     log_scale,
     name_axes,
+    name_points,
     outline,
-    plain_text,
 )
 from amofa.plot._plane import (
     View,
@@ -337,16 +337,13 @@ def outliers(
     ax.axhline(threshold, color=ink(ax, 0.7), linewidth=1.0, linestyle="--", label=f"{share:.2g} of all above")
     index: Any = getattr(X, "index", None) if hasattr(X, "iloc") else None
     names = range(len(table)) if index is None else list(index)
-    for i in dict.fromkeys([*lowest[:number].tolist(), *rare[:number].tolist()]):
-        ax.annotate(
-            plain_text(str(names[i])), (i, depths[i]), xytext=(4, 0), textcoords="offset points",
-            fontsize="x-small", va="center", annotation_clip=True,
-        )  # fmt: skip
     spread = _LINEAR * float(np.quantile(np.abs(depths), 0.9))
     if depths.max() > 2 * spread > 0:
         log_scale(ax, spread)
     ax.margins(x=0.05)
     name_axes(ax, "row", "below the median log density, nats")
+    named = dict.fromkeys([*lowest[:number].tolist(), *rare[:number].tolist()])
+    name_points(ax, [(i, float(depths[i]), str(names[i])) for i in named])
     if len(rare):
         legend_above(ax)
     return ax

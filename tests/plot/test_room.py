@@ -1,8 +1,11 @@
 """Pictures show the bulk, clip no text, and can be read in any style: on dark ground, small, and with long names."""
 
+import itertools
+
 import datasets
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from plot_helpers import Mixture, plt, rendered
 
 import amofa
@@ -94,6 +97,32 @@ def test_legends_stay_in_axes_without_layout(drawings, name):
     figure.canvas.draw()
     legend, own = ax.get_legend().get_window_extent(), ax.get_window_extent()
     assert own.x0 - 2 <= legend.x0 <= legend.x1 <= own.x1 + 2
+
+
+@pytest.mark.parametrize("name", ["profiles", "loadings"])
+def test_names_of_lines_stay_beside_axes_without_layout(drawings, name):
+    figure, axes = plt.subplots(2, 2)
+    left, right = drawings[name](axes[0, 0]), drawings[name](axes[0, 1])
+    figure.canvas.draw()
+    for ax, edge in ((left, figure.bbox.x0), (right, left.get_window_extent().x1)):
+        assert min(label.get_window_extent().x0 for label in ax.get_yticklabels()) >= edge - 1
+
+
+def test_names_of_points_do_not_overlap(plane):
+    pandas = pytest.importorskip("pandas")
+    X = plane.sample(100, 0)[0]
+    X[:6] = [[30 + 0.1 * i, 30] for i in range(6)]
+    frame = pandas.DataFrame(X, index=[f"row {i} of those with long names" for i in range(100)])
+    for layout in ("constrained", None):
+        _, ax = plt.subplots(layout=layout)
+        amofa.plot.outliers(plane, frame, n_named=40, ax=ax)
+        ax.figure.canvas.draw()
+        # Without the lines from them to their points.
+        boxes = [Text.get_window_extent(text) for text in ax.texts]
+        assert 6 <= len(boxes) < 40
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+        own = ax.get_window_extent()
+        assert all(own.x0 <= box.x0 and box.x1 <= own.x1 for box in boxes)
 
 
 @pytest.mark.parametrize("name", NAMES)
