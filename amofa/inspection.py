@@ -25,6 +25,7 @@ _REMEDIES = {
     Kind.FEW_VALUES: "leave it out, and compare it with the clusters afterwards",
     Kind.INDEX: "leave it out",
     Kind.SPIKE: "leave it out, or look at the rows with this value by themselves",
+    Kind.UNEVEN: "add random numbers from 0 to 1 to the counts first, or fit these",
     Kind.SKEWED: "transform it by Yeo-Johnson",
 }
 
@@ -128,8 +129,8 @@ def inspect(X: ArrayLike) -> Inspection:
     """Look for columns that a mixture of normal distributions describes badly, and say what to do about them.
 
     These are constants, copies, and columns that follow from others; two values, few values, row numbers, one value
-    that is much more frequent than others, and strong skewness. `amofa.fit` warns of the same, except for what nearly
-    is a copy.
+    that is much more frequent than others, logarithms of small counts, and strong skewness. `amofa.fit` warns of the
+    same, except for what nearly is a copy.
 
     Parameters
     ----------
@@ -193,6 +194,8 @@ def _finding(values: FloatArray, counts: FloatArray, share: float) -> tuple[str,
         return f"spike: {share:.0%} of the rows at {values[counts.argmax()]:g}", _REMEDIES[kind]
     if kind is Kind.INDEX:
         return "row numbers, or other equal steps", _REMEDIES[kind]
+    if kind is Kind.UNEVEN:
+        return "unequal steps, as logarithms or roots of small counts", _REMEDIES[kind]
     return _skewness(values, counts)
 
 
@@ -204,7 +207,9 @@ def _skewness(values: FloatArray, counts: FloatArray) -> tuple[str, str]:
     if values[0] < 0:
         return "skewed to the right", _REMEDIES[Kind.SKEWED]
     if (values == np.rint(values)).all():
-        return "counts, skewed to the right", "take log(1 + x), or its square root"
+        are_small = kind_of(np.log1p(values), counts) is Kind.UNEVEN
+        first = "add random numbers from 0 to 1, then " if are_small else ""
+        return "counts, skewed to the right", f"{first}take log(1 + x), or its square root"
     return "skewed to the right", "take its logarithm" if values[0] > 0 else "take log(1 + x) in suitable units"
 
 

@@ -61,6 +61,16 @@ def test_each_column_is_described(table):
     assert notes.notes[3].n_values == 3
 
 
+def test_small_counts_need_more_than_a_logarithm(rng):
+    counts = np.round(rng.lognormal(1.5, 1, 1000))
+    note = amofa.inspect(counts[:, None]).notes[0]
+    assert (note.finding, note.remedy[:35]) == ("counts, skewed to the right", "add random numbers from 0 to 1, the")
+    note = amofa.inspect(np.log1p(counts)[:, None]).notes[0]
+    assert note.finding == "unequal steps, as logarithms or roots of small counts"
+    assert note.remedy.startswith("add random numbers from 0 to 1 to the counts first")
+    assert not amofa.inspect(np.log1p(counts + rng.random(1000))[:, None]).odd
+
+
 def test_order_unit_and_dtype_do_not_matter(table, rng):
     kinds = [note.finding.split(":")[0] for note in amofa.inspect(table)]
     for same in (table[::-1], table[rng.permutation(len(table))], np.asfortranarray(table), table.astype(np.float32)):

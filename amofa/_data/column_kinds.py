@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import Enum
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from amofa._typing import FloatArray
 
@@ -20,6 +21,9 @@ _LEAST_ROWS = 40.0
 _SPIKE_SHARE, _SPIKE_RATIO = 0.05, 5.0
 # An index takes equal steps, but for rounding in single precision, through all rows.
 _SAME_STEP = 1e-3
+# Logarithms and roots of small counts have this many values in succession, each with at least this share of the rows
+# and this number of them, whose gaps become narrower from one to the next by this factor (of counts of 30) or less.
+_UNEVEN, _UNEVEN_SHARE, _UNEVEN_ROWS, _NARROWER = 5, 0.01, 5.0, 0.97
 # Skewness is judged at quantiles of these shares of the rows beyond; the last needs this many rows beyond it.
 _TAILS = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 _LEAST_BEYOND = 8.0
@@ -38,6 +42,7 @@ class Kind(Enum):
     FEW_VALUES = "few values"
     INDEX = "index"
     SPIKE = "spike"
+    UNEVEN = "unequal steps"
     SKEWED = "skewed"
 
 
@@ -55,6 +60,8 @@ def kind_of(values: FloatArray, weights: FloatArray) -> Kind | None:
     third, _, first = np.partition(weights, [n - 3, n - 2, n - 1])[n - 3 :]
     if first >= _SPIKE_SHARE * total and first >= _SPIKE_RATIO * third:
         return Kind.SPIKE
+    if _has_unequal_steps(values, weights):
+        return Kind.UNEVEN
     return Kind.SKEWED if _is_skewed(values, np.cumsum(weights)) else None
 
 
@@ -63,6 +70,18 @@ def _is_index(values: FloatArray, weights: FloatArray) -> bool:
         return False
     step = (values[-1] - values[0]) / (len(values) - 1)
     return bool(np.abs(np.diff(values) / step - 1).max() <= _SAME_STEP)
+
+
+def _has_unequal_steps(values: FloatArray, weights: FloatArray) -> bool:
+    """Return whether frequent values follow each other in narrower and narrower steps, upwards or downwards."""
+    if len(values) < _UNEVEN:
+        return False
+    are_frequent = weights >= max(_UNEVEN_ROWS, _UNEVEN_SHARE * weights.sum())
+    steps = np.diff(values)
+    runs = sliding_window_view(are_frequent, _UNEVEN).all(axis=1)
+    upwards = sliding_window_view(steps[1:] <= _NARROWER * steps[:-1], _UNEVEN - 2).all(axis=1)
+    downwards = sliding_window_view(steps[:-1] <= _NARROWER * steps[1:], _UNEVEN - 2).all(axis=1)
+    return bool((runs & (upwards | downwards)).any())
 
 
 def _is_skewed(values: FloatArray, below: FloatArray) -> bool:

@@ -21,6 +21,11 @@ ODD = {
         lambda rng, n: np.maximum(rng.normal(size=n), -1),
         lambda rng, n: np.clip(rng.normal(size=n), -1, 1),
     ],
+    Kind.UNEVEN: [
+        lambda rng, n: np.log1p(rng.poisson(3, n)),
+        lambda rng, n: np.sqrt(rng.negative_binomial(6, 0.3, n)),
+        lambda rng, n: np.log(rng.poisson(8, n) + 0.5),
+    ],
     Kind.SKEWED: [
         lambda rng, n: rng.lognormal(size=n),
         lambda rng, n: -rng.lognormal(0, 1.5, n),
@@ -47,6 +52,9 @@ def test_odd_columns_are_found_in_any_unit_and_order(rng, expected, draw):
         lambda rng, n: rng.standard_t(3, n),
         lambda rng, n: rng.gamma(2, size=n),
         lambda rng, n: rng.poisson(3, n),
+        lambda rng, n: np.log1p(rng.negative_binomial(6, 0.02, n)),
+        lambda rng, n: np.exp(rng.normal(0, 0.1, n)).round(2),
+        lambda rng, n: rng.binomial(6, 0.5, n),
         lambda rng, n: np.where(rng.random(n) < 0.1, 100, 0) + rng.normal(size=n),
         lambda rng, n: np.concatenate([rng.normal(size=n), np.repeat(1e6, n // 50)]),
     ],
