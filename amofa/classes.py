@@ -21,7 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from amofa._data.checks import check_noise_floor, check_not_negative, check_table, check_weights, check_whole_number
+from amofa._data.checks import (
+    check_noise_floor,
+    check_not_negative,
+    check_positive,
+    check_table,
+    check_weights,
+    check_whole_number,
+)
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.npz import read_arrays, write_arrays
@@ -52,6 +59,8 @@ PARTS = 3
 MOST_ROWS = 1000
 # What a file of classes says of itself.
 _FORMAT, _VERSION = "amofa.ClassMixtures", 1
+# Shapes of a pooling in a file: without power, as it was first, and with it.
+_POOLINGS = ((2,), (3,))
 # Marks of rows, besides the numbers of parts: in no training set except the whole one, or in all of them.
 _LEFT_OUT, _ALWAYS = -1, -2
 
@@ -82,7 +91,7 @@ class ClassMixtures:
     log_priors : (C,) float64
         Log probabilities of the classes.
     pooling : Pooling
-        How the models were made from the fits.
+        How the models were made from the fits, and the power of their densities.
     fits : tuple of ClassFit
         The fits to the rows of each class alone; empty if it is from a file.
     names : tuple of str or None
@@ -97,6 +106,8 @@ class ClassMixtures:
 
     def log_posteriors(self, X: ArrayLike) -> FloatArray:
         """Return the log probabilities of the classes for each row, in nats; they never underflow.
+
+        They are proportional to the priors times the densities to the `power` of the pooling.
 
         Parameters
         ----------
@@ -119,6 +130,7 @@ class ClassMixtures:
         best = relative.max(axis=1, keepdims=True)
         relative -= np.where(best > -np.inf, best, 0.0)
         relative[best[:, 0] == -np.inf] = 0.0
+        relative *= self.pooling.power
         relative += self.log_priors
         return np.asarray(relative - logsumexp(relative, axis=1, keepdims=True))
 
@@ -197,7 +209,11 @@ def load_classes(path: str | os.PathLike[str]) -> ClassMixtures:
             raise ValueError("another format or version")
         log_priors, pooling, names = (arrays.pop(name) for name in ("log_priors", "pooling", "names"))
         models = [MixtureOfFactorAnalyzers._from_fit(*model_from_arrays(part)) for part in _of_classes(arrays)]
-        if log_priors.shape != (len(models),) or not np.isclose(logsumexp(log_priors), 0) or pooling.shape != (2,):
+        if (
+            log_priors.shape != (len(models),)
+            or not np.isclose(logsumexp(log_priors), 0)
+            or pooling.shape not in _POOLINGS
+        ):
             raise ValueError("its priors are not those of its classes")
         if len(names) not in (0, len(models)) or len({model.n_features for model in models}) != 1:
             raise ValueError("its classes do not belong together")
@@ -226,6 +242,7 @@ def fit_classes(
     noise_floor: float | ArrayLike = NOISE_FLOOR,
     pooled_rows: float | None = None,
     single_weight: float | None = None,
+    power: float | None = None,
     cv: int | Iterable[Split] = PARTS,
     apply: Apply = map,
     criterion: str = "aic",
@@ -252,6 +269,10 @@ def fit_classes(
     single_weight : float, optional
         Weight, from 0 to 1, of a single factor analyser in the density of a class, beside the mixture. By default 0 if
         the number of components is given, and estimated otherwise.
+    power : float, optional
+        Power, above 0, of the densities from which the probabilities of classes are computed. Densities of many columns
+        are overconfident, which less than 1 corrects. By default it is estimated with the two before, and 1 if both are
+        given.
     cv : int or iterable of (train, test), default 3
         For the estimates. An int is the number of parts into which each class is divided, in the order of its rows,
         since neighbours may come from the same writer or speaker. Equal rows are in the same part, and of very large
@@ -295,6 +316,8 @@ def fit_classes(
     if "checkpoint" in options:
         raise TypeError("checkpoint is for a single fit, but each class has several; leave it out")
     rows = _Rows.of(check_table(X), y, sample_weight)
+    if power is not None:
+        power = check_positive("power", power)
     fit_options = FitOptions(criterion=criterion, **options)
     n_components = fit_options.checked(rows.X.shape[1]).n_components
     floor = check_noise_floor(noise_floor, rows.X.shape[1])
@@ -318,6 +341,8 @@ def fit_classes(
     _warn_of_fits(whole, n_components)
     held_out = [rows.subset(test).held_out for _, test in splits]
     pooling = best_pooling(partial_fits, held_out, log_priors, grid)
+    if power is not None:
+        pooling = pooling._replace(power=power)
     models = (model._named(column_names(X)) for model in class_models(whole, pooling))
     return ClassMixtures(tuple(models), log_priors, pooling, tuple(whole))
 

@@ -24,6 +24,10 @@ SINGLE_WEIGHTS = (1.0, 0.5, 0.0)
 _SAME_LOSS = 1e-9
 # Bounds of the log power in `calibrated_loss`.
 _LOG_POWERS = (-7.0, 2.0)
+# A power other than 1 gains at least this many nats on all held-out rows: what a parameter costs in AIC.
+_LEAST_GAIN = 1.0
+# Decimals of the power, so that rounding of the losses does not change it.
+_POWER_DECIMALS = 3
 
 
 class ClassFit(NamedTuple):
@@ -36,10 +40,11 @@ class ClassFit(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """The number of rows that the pooled covariance is worth, and the weight of single factor analysers."""
+    """How the models of classes are made of the fits, and their densities used."""
 
-    rows: float
-    single: float
+    rows: float  # that the pooled covariance is worth
+    single: float  # the weight of single factor analysers
+    power: float = 1.0  # of the densities, from which probabilities of classes are computed
 
 
 class HeldOut(NamedTuple):
@@ -155,10 +160,11 @@ def poolings(rows: float | None, single: float | None) -> list[Pooling]:
 def best_pooling(
     fits: Sequence[Sequence[ClassFit]], held_out: Sequence[HeldOut], log_priors: FloatArray, grid: Sequence[Pooling]
 ) -> Pooling:
-    """Return the pooling of the grid that predicts the classes of held-out rows best.
+    """Return the pooling of the grid that predicts the classes of held-out rows best, with its power.
 
-    `fits` has one fit for each class for each training part, and `held_out` the rows that each part is evaluated on;
-    `log_priors` (C,) are the log probabilities of the classes.
+    The power is at most 1: held-out rows that are all right say nothing of how sure the others are. `fits` has one fit
+    for each class for each training part, and `held_out` the rows that each part is evaluated on; `log_priors` (C,) are
+    the log probabilities of the classes.
     """
     if not held_out:
         return min(grid, key=_unlike_untested)
@@ -167,7 +173,9 @@ def best_pooling(
         # A class with almost no rows does not count here, and has no covariance of its own.
         grid = [pooling for pooling in grid if pooling.rows > 0] or grid
     weights = np.concatenate([np.ones(len(rows.y)) if rows.weights is None else rows.weights for rows in held_out])
-    losses, tables = {}, [Samples(rows.X) for rows in held_out]
+    losses: dict[Pooling, float] = {}
+    powers: dict[Pooling, float] = {}
+    tables = [Samples(rows.X) for rows in held_out]
     for n in dict.fromkeys(pooling.rows for pooling in grid):
         kinds = zip(*(pooled_models(of_part, n) for of_part in fits), strict=True)
         single, mixture = (
@@ -177,15 +185,18 @@ def best_pooling(
         for pooling in (pooling for pooling in grid if pooling.rows == n):
             with np.errstate(divide="ignore"):
                 both = np.logaddexp(np.log(pooling.single) + single, np.log(1 - pooling.single) + mixture)
-            losses[pooling] = calibrated_loss(both, log_priors, y, weights)
+            losses[pooling], powers[pooling] = calibrated_loss(both, log_priors, y, weights)
     least = min(losses.values())
-    return min((pooling for pooling in grid if losses[pooling] <= least + _SAME_LOSS), key=_unlike_untested)
+    best = min((pooling for pooling in grid if losses[pooling] <= least + _SAME_LOSS), key=_unlike_untested)
+    return best._replace(power=min(round(powers[best], _POWER_DECIMALS), 1.0))
 
 
 def calibrated_loss(
     log_densities: FloatArray, log_priors: FloatArray, y: NDArray[np.intp], weights: FloatArray
-) -> float:
-    """Return minus the mean log probability of the true classes, in nats, at the best power of the densities.
+) -> tuple[float, float]:
+    """Return minus the mean log probability of the true classes, in nats, at the best power of the densities, and this.
+
+    The power is given as 1 if that is hardly worse.
 
     Densities of many columns are overconfident. Without the power, a pooling that only makes them less confident would
     win over one that separates the classes.
@@ -195,7 +206,9 @@ def calibrated_loss(
         scores = np.exp(log_power) * log_densities + log_priors
         return float(np.average(logsumexp(scores, axis=1) - scores[np.arange(len(y)), y], weights=weights))
 
-    return float(minimize_scalar(loss, bounds=_LOG_POWERS, method="bounded").fun)
+    found = minimize_scalar(loss, bounds=_LOG_POWERS, method="bounded")
+    gain = float(weights.sum()) * (loss(0.0) - float(found.fun))
+    return float(found.fun), float(np.exp(found.x)) if gain >= _LEAST_GAIN else 1.0
 
 
 def _unlike_untested(pooling: Pooling) -> tuple[bool, bool]:

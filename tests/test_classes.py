@@ -215,8 +215,13 @@ def test_loss_is_that_of_the_best_power(rng):
         p = posteriors(np.exp(power * (D - D.max(axis=1, keepdims=True))), np.exp(log_priors))
         return -np.average(np.log(p[np.arange(40), y]), weights=w)
 
-    expected = min(loss(power) for power in np.exp(np.linspace(-7, 2, 2000)))
-    np.testing.assert_allclose(calibrated_loss(D, log_priors, y, w), expected, 1e-4)
+    powers = np.exp(np.linspace(-7, 2, 2000))
+    expected = min(powers, key=loss)
+    least, power = calibrated_loss(D, log_priors, y, w)
+    assert least == pytest.approx(loss(expected), rel=1e-4)
+    assert power == pytest.approx(expected, rel=1e-2)
+    # A gain of less than a nat is none.
+    assert calibrated_loss(D, log_priors, y, w / 1e6) == pytest.approx((least, 1.0))
 
 
 def test_chosen_pooling_has_the_least_loss_of_held_out_rows(rows, monkeypatch):
@@ -231,7 +236,8 @@ def test_chosen_pooling_has_the_least_loss_of_held_out_rows(rows, monkeypatch):
             densities = np.stack([model.score_samples(X[test]) for model in fixed.models], axis=1)
             parts.append((densities, y[test]))
         D, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
-        losses[candidate] = calibrated_loss(D, np.log(np.full(3, 1 / 3)), held_out, np.ones(160))
+        loss, power = calibrated_loss(D, np.log(np.full(3, 1 / 3)), held_out, np.ones(160))
+        losses[candidate._replace(power=min(round(power, 3), 1.0))] = loss
     assert fit_classes(X, y, cv=splits).pooling == min(losses, key=losses.__getitem__)
 
 
@@ -249,6 +255,27 @@ def test_what_is_given_is_kept_and_the_rest_chosen(rows):
     assert fit_classes(X, y, pooled_rows=3).pooling.rows == 3
     assert fit_classes(X, y, single_weight=0.3).pooling.single == 0.3
     assert fit_classes(X, y, pooled_rows=3, single_weight=0.3).pooling == Pooling(3, 0.3)
+
+
+def test_probabilities_are_those_of_densities_to_a_power(rng):
+    # Many columns that depend on each other in ways that the few rows do not show.
+    X = np.concatenate([rng.normal(size=(25, 12)) ** 3, rng.normal(size=(25, 12)) ** 3 + 0.4])
+    y = np.repeat([0, 1], 25)
+    found = fit_classes(X, y)
+    assert 0 < found.pooling.power < 0.9
+    densities = np.stack([model.score_samples(X) for model in found.models], axis=1)
+    expected = posteriors(np.exp(found.pooling.power * (densities - densities.max(axis=1, keepdims=True))), [0.5, 0.5])
+    np.testing.assert_allclose(np.exp(found.log_posteriors(X)), expected, rtol=1e-9, atol=1e-12)
+    plain = fit_classes(X, y, power=1)
+    assert plain.pooling == found.pooling._replace(power=1.0)
+    np.testing.assert_array_equal(plain.predict(X), found.predict(X))
+    with pytest.raises(ValueError, match="power must be positive"):
+        fit_classes(X, y, power=0)
+
+
+def test_rows_that_are_all_right_do_not_make_probabilities_surer(rng):
+    X, y = gaussians(rng, [40] * 2, [[0.0, 0.0], [30.0, 0.0]], [np.eye(2)] * 2)
+    assert fit_classes(X, y).pooling.power == 1.0
 
 
 def test_a_given_number_of_components_is_that_of_the_models(rows):
@@ -443,6 +470,11 @@ def test_classes_in_a_file_are_the_same(rows, tmp_path):
     assert again.fits == ()
     found.save(tmp_path / "classes.npz")
     assert load_classes(tmp_path / "classes.npz").names is None
+    # As it was written before there was a power.
+    with np.load(tmp_path / "classes.npz") as file:
+        arrays = dict(file) | {"pooling": np.array(found.pooling[:2])}
+    np.savez(tmp_path / "old.npz", **arrays)
+    assert load_classes(tmp_path / "old.npz").pooling == found.pooling
     with pytest.raises(ValueError, match="names has 1 entries for"):
         found.save(tmp_path / "classes.npz", names=["a"])
 
@@ -454,6 +486,7 @@ def test_classes_in_a_file_are_the_same(rows, tmp_path):
         ("version", np.array(2)),
         ("log_priors", np.zeros(2)),
         ("pooling", None),
+        ("pooling", np.zeros(4)),
         ("names", np.array(["a"])),
         ("x/means", np.zeros((1, 1))),
         ("7/means", np.zeros((1, 1))),

@@ -50,6 +50,9 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
     single_weight : float, optional
         Weight, from 0 to 1, of a single factor analyser in the density of a class, beside the mixture. By default 0 if
         the number of components is given, and estimated otherwise.
+    power : float, optional
+        Power of the densities from which probabilities are computed: less than 1 corrects overconfidence. By default it
+        is estimated with `pooled_rows` and `single_weight`, and 1 if both are given.
     cv : int, cross-validation generator or iterable, default 3
         For the estimates. An int is the number of parts into which each class is divided, in the order of its rows. If
         `pooled_rows` and `single_weight` are given, nothing is fitted to parts, which saves two thirds of the time or
@@ -87,7 +90,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         Number of components of each of `models_`: of the mixture, the single factor analyser, or both.
     n_factors_ : list of n_classes int arrays
         Numbers of factors of these components, with n_features more for what is borrowed, unless `pooled_rows_` is 0.
-    pooled_rows_, single_weight_ : float
+    pooled_rows_, single_weight_, power_ : float
         Estimated or given values.
     n_iter_ : int
         Number of EM iterations in the fits of whole classes.
@@ -126,6 +129,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         noise_floor: float | ArrayLike = NOISE_FLOOR,
         pooled_rows: float | None = None,
         single_weight: float | None = None,
+        power: float | None = None,
         cv: Any = PARTS,
         search: str = "thorough",
         criterion: str = "aic",
@@ -146,6 +150,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self.noise_floor = noise_floor
         self.pooled_rows = pooled_rows
         self.single_weight = single_weight
+        self.power = power
         self.cv = cv
         self.search = search
         self.criterion = criterion
@@ -194,7 +199,7 @@ class AMoFAClassifier(ClassifierMixin, BaseEstimator):
         self.priors_ = np.exp(found.log_priors)
         self.n_components_ = np.array([model.n_components for model in found.models])
         self.n_factors_ = [model.n_factors for model in found.models]
-        self.pooled_rows_, self.single_weight_ = found.pooling
+        self.pooled_rows_, self.single_weight_, self.power_ = found.pooling
         self.n_iter_ = sum(total_iterations(fit.mixture) for fit in found.fits)
         return self
 

@@ -426,7 +426,7 @@ def test_classifier_is_fit_classes(rows):
         np.testing.assert_array_equal(found.predict(X), np.array(["no", "yes"])[expected.predict(X)])
         np.testing.assert_allclose(found.decision_function(X), log_posteriors[:, 1] - log_posteriors[:, 0])
         np.testing.assert_allclose(found.priors_, np.exp(expected.log_priors))
-        assert (found.pooled_rows_, found.single_weight_) == expected.pooling
+        assert (found.pooled_rows_, found.single_weight_, found.power_) == expected.pooling
         assert found.n_components_.tolist() == [model.n_components for model in expected.models]
         assert [f.tolist() for f in found.n_factors_] == [model.n_factors.tolist() for model in expected.models]
 
