@@ -1,7 +1,7 @@
 """Estimators for scikit-learn, which ``pip install 'amofa[sklearn]'`` installs; amofa itself does not import them.
 
-All three are deterministic, accept sample weights (an integer weight equals repeated rows), and follow scikit-learn's
-conventions: pipelines, searches, cloning, pickles, frames, metadata routing.
+Their fits are deterministic and accept sample weights (an integer weight equals repeated rows). They follow
+scikit-learn's conventions: pipelines, searches, cloning, pickles, frames, metadata routing.
 """
 
 try:
@@ -12,7 +12,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 from amofa.sklearn._classifier import AMoFAClassifier
+from amofa.sklearn._imputer import AMoFAImputer
 from amofa.sklearn._mixture import AMoFA
 from amofa.sklearn._regressor import AMoFARegressor
 
-__all__ = ["AMoFA", "AMoFAClassifier", "AMoFARegressor"]
+__all__ = ["AMoFA", "AMoFAClassifier", "AMoFAImputer", "AMoFARegressor"]
