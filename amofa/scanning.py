@@ -121,7 +121,8 @@ def scan(
     Notes
     -----
     No random numbers are used. The first fits are free to choose a number up to the largest one. If it is one of
-    `n_components`, the best row costs no more than ``amofa.fit(X, noise=noise, max_components=max(n_components))``.
+    `n_components`, the best row costs no more than ``amofa.fit(X, noise=noise, max_components=max(n_components))``, but
+    for about 0.01 nats with ``tails="auto"``: degrees of freedom are then found up to the tolerance of EM.
 
     Examples
     --------
