@@ -45,6 +45,8 @@ _NAME_LENGTH, _LINE_HEIGHT = 28, 0.15
 # Characters of the name of a point; in points the gap to it and the height of a line; lines up and down where it may
 # go. Figures with a layout may make the axes smaller in the end, so that lines are a little high.
 _POINT_NAME_LENGTH, _NAME_GAP, _NAME_HEIGHT, _SHIFTS = 24, 5.0, 9.5, (0, 1, -1, 2, -2)
+# Half the width of a point.
+_POINT = 3.0
 # Width of a character, as a share of the size of its font, and the lines of an axis label in figures with a layout.
 _CHARACTER, _LABEL_LINES = 0.58, 2
 # Points of a tick, from there to its label, and to the edge.
@@ -217,7 +219,7 @@ def _text_width(ax: Axes, text: str, size: str) -> float:
 
 
 def name_points(ax: Axes, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write names (x, y, name) beside points, so that none lies on another or beyond the axes.
+    """Write names (x, y, name) beside points, so that none lies on another, on one of the points or beyond the axes.
 
     A name that is not on the line of its point is joined to it by a line. One that finds no room is left out.
     """
@@ -225,11 +227,11 @@ def name_points(ax: Axes, points: Sequence[tuple[float, float, str]]) -> None:
 
     box, pixels = ax.get_window_extent(), ax.figure.dpi / 72
     gap, height = _NAME_GAP * pixels, _NAME_HEIGHT * pixels
-    taken: list[Bbox] = []
-    for x, y, name in points:
+    places = ax.transData.transform([(x, y) for x, y, _ in points]) if points else np.zeros((0, 2))
+    taken = [Bbox([place - _POINT * pixels, place + _POINT * pixels]) for place in places]
+    for (x, y, name), (column, line) in zip(points, places.tolist(), strict=True):
         text = shortened(plain_text(name), _POINT_NAME_LENGTH)
         width = _text_width(ax, text, "x-small") * pixels
-        column, line = ax.transData.transform((x, y))
         for shift, side in product(_SHIFTS, (1, -1)):
             left, middle = column + gap if side > 0 else column - gap - width, line + shift * height
             place = Bbox([[left, middle - height / 2], [left + width, middle + height / 2]])
