@@ -9,17 +9,33 @@
 
 #include "simd.h"
 
-/* seen (d, n) = 1 where x is a number, 0 where it is NaN; count (n) = sums over columns. */
+/* seen (d, n) = 1 where x is a number, 0 where it is NaN. */
 AMOFA_SIMD void amofa_seen(ptrdiff_t n, ptrdiff_t d, const double *restrict x, ptrdiff_t ldx, double *restrict seen,
-                           ptrdiff_t ld, double *restrict count)
+                           ptrdiff_t ld)
 {
-    for (ptrdiff_t i = 0; i < n; i++) count[i] = 0.0;
     for (ptrdiff_t j = 0; j < d; j++)
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const double value = x[j * ldx + i], is_seen = value == value ? 1.0 : 0.0;
-            seen[j * ld + i] = is_seen;
-            count[i] += is_seen;
+        for (ptrdiff_t i = 0; i < n; i++) seen[j * ld + i] = x[j * ldx + i] == x[j * ldx + i] ? 1.0 : 0.0;
+}
+
+/*
+ * columns (n, d): of each of the given rows of x the columns with a number, in their order, then those with NaN, the last
+ * one first; rows become the numbers of the former.
+ */
+AMOFA_SIMD void amofa_list_columns(ptrdiff_t n, ptrdiff_t d, const double *restrict x, ptrdiff_t ldx,
+                                   int32_t *restrict rows, int32_t *restrict columns)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double *restrict row = x + rows[i];
+        int32_t *restrict list = columns + i * d;
+        ptrdiff_t first = 0, last = d - 1;
+        for (ptrdiff_t j = 0; j < d; j++) {
+            const int is_seen = row[j * ldx] == row[j * ldx];
+            list[is_seen ? first : last] = (int32_t) j;
+            first += is_seen;
+            last -= !is_seen;
         }
+        rows[i] = (int32_t) first;
+    }
 }
 
 /* to (m, n) = the given columns of from (m, .). */
@@ -39,6 +55,37 @@ AMOFA_SIMD void amofa_seen_deviations(ptrdiff_t n, ptrdiff_t d, const double *re
             const double value = x[j * ldx + i] - mean[j];
             e[j * ld + i] = value == value ? value : 0.0;
         }
+}
+
+/* Numbers of a row of products that are summed together, in registers. */
+enum { AMOFA_PRODUCTS = 16 };
+
+/*
+ * c (t, n): for each pattern, the sum of the rows of products (d + 1, ldt) that its columns have, ldt a multiple of
+ * AMOFA_PRODUCTS. Columns (d) of a pattern come those that are seen first, `seen` of them. If `subtract` allows it, and
+ * they are fewer, missing ones are subtracted from the sum of all, the last row.
+ */
+AMOFA_SIMD void amofa_sum_products(ptrdiff_t n, const int32_t *restrict patterns, const int32_t *restrict columns,
+                                   const int32_t *restrict seen, ptrdiff_t d, ptrdiff_t t, ptrdiff_t ldt,
+                                   const double *restrict products, int subtract, double *restrict c, ptrdiff_t ld)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const ptrdiff_t there = seen[patterns[i]];
+        const int rest = subtract && 2 * there > d;
+        const int32_t *restrict list = columns + patterns[i] * d + (rest ? there : 0);
+        const ptrdiff_t length = rest ? d - there : there;
+        const double sign = rest ? -1.0 : 1.0;
+        for (ptrdiff_t q = 0; q < t; q += AMOFA_PRODUCTS) {
+            double sums[AMOFA_PRODUCTS];
+            for (int r = 0; r < AMOFA_PRODUCTS; r++) sums[r] = rest ? products[d * ldt + q + r] : 0.0;
+            for (ptrdiff_t a = 0; a < length; a++) {
+                const double *restrict row = products + list[a] * ldt + q;
+                for (int r = 0; r < AMOFA_PRODUCTS; r++) sums[r] += sign * row[r];
+            }
+            const ptrdiff_t stop = t - q < AMOFA_PRODUCTS ? t - q : AMOFA_PRODUCTS;
+            for (ptrdiff_t r = 0; r < stop; r++) c[(q + r) * ld + i] = sums[r];
+        }
+    }
 }
 
 /*
@@ -73,7 +120,24 @@ AMOFA_SIMD void amofa_choleskys(ptrdiff_t n, ptrdiff_t p, double *restrict c, pt
     }
 }
 
-/* b (p, n) becomes C^-1 b, with the Cholesky factors of above. */
+/* b (p, n) becomes L^-1 b, with the Cholesky factors L of above; distance (n) += |b|^2 - |L^-1 b|^2. */
+AMOFA_SIMD void amofa_solve_forward(ptrdiff_t n, ptrdiff_t p, const double *restrict c, ptrdiff_t ld,
+                                    double *restrict b, double *restrict distance)
+{
+    for (ptrdiff_t q = 0; q < p; q++) {
+        const double *restrict row = c + q * (q + 1) / 2 * ld;
+        double *restrict value = b + q * ld;
+        for (ptrdiff_t i = 0; i < n; i++) distance[i] += value[i] * value[i];
+        for (ptrdiff_t r = 0; r < q; r++)
+            for (ptrdiff_t i = 0; i < n; i++) value[i] -= row[r * ld + i] * b[r * ld + i];
+        for (ptrdiff_t i = 0; i < n; i++) {
+            value[i] *= row[q * ld + i];
+            distance[i] -= value[i] * value[i];
+        }
+    }
+}
+
+/* b (p, n) becomes C^-1 b. */
 AMOFA_SIMD void amofa_solve_choleskys(ptrdiff_t n, ptrdiff_t p, const double *restrict c, ptrdiff_t ld,
                                       double *restrict b)
 {
@@ -130,16 +194,14 @@ AMOFA_SIMD void amofa_weigh_filled(ptrdiff_t n, ptrdiff_t d, const double *restr
     }
 }
 
-/*
- * Add to the lower triangle of scatter (d, d) the weight times the covariance of the m missing columns given the others,
- * Lambda_m' C^-1 Lambda_m + Psi_m, with the Cholesky factor of C in steps of ld. Work space b (p + 1, m).
- */
-AMOFA_SIMD void amofa_add_missing(ptrdiff_t m, const int32_t *restrict missing, ptrdiff_t d, ptrdiff_t p,
-                                  const double *restrict loadings, const double *restrict scale,
-                                  const double *restrict c, ptrdiff_t ld, double weight, double *restrict b,
-                                  double *restrict scatter)
+/* Up to this number of missing columns, loops over them are too short for vectors. */
+enum { AMOFA_FEW_MISSING = 12 };
+
+/* B = L^-1 Lambda_m (p, m) of missing columns, with a Cholesky factor L in steps of ld. */
+AMOFA_INLINE void amofa_missing_loadings(ptrdiff_t m, const int32_t *restrict missing, ptrdiff_t d, ptrdiff_t p,
+                                         const double *restrict loadings, const double *restrict c, ptrdiff_t ld,
+                                         double *restrict b)
 {
-    double *restrict row = b + p * m;
     for (ptrdiff_t q = 0; q < p; q++) {
         const double *restrict factor = c + q * (q + 1) / 2 * ld;
         double *restrict value = b + q * m;
@@ -151,15 +213,47 @@ AMOFA_SIMD void amofa_add_missing(ptrdiff_t m, const int32_t *restrict missing, 
         const double inverse = factor[q * ld];
         for (ptrdiff_t a = 0; a < m; a++) value[a] *= inverse;
     }
+}
+
+/*
+ * Add to the lower triangle of scatter (d, d) the weight times the covariance of the m missing columns, the last one
+ * first, given the others: Lambda_m' C^-1 Lambda_m + Psi_m, with the Cholesky factor of C in steps of ld. Work space b
+ * (p + 1, m).
+ */
+AMOFA_SIMD void amofa_add_missing(ptrdiff_t m, const int32_t *restrict missing, ptrdiff_t d, ptrdiff_t p,
+                                  const double *restrict loadings, const double *restrict scale,
+                                  const double *restrict c, ptrdiff_t ld, double weight, double *restrict b,
+                                  double *restrict scatter)
+{
+    double *restrict row = b + p * m;
+    if (m <= AMOFA_FEW_MISSING) {
+        /* One after the other, with the factors in the inner loop. */
+        for (ptrdiff_t a = 0; a < m; a++) {
+            double *restrict own = b + a * p, *restrict to = scatter + missing[a];
+            for (ptrdiff_t q = 0; q < p; q++) {
+                const double *restrict factor = c + q * (q + 1) / 2 * ld;
+                double value = loadings[q * d + missing[a]];
+                for (ptrdiff_t r = 0; r < q; r++) value -= factor[r * ld] * own[r];
+                own[q] = value * factor[q * ld];
+            }
+            for (ptrdiff_t o = 0; o <= a; o++) {
+                double total = o == a ? 1.0 / scale[missing[a]] : 0.0;
+                for (ptrdiff_t q = 0; q < p; q++) total += own[q] * b[o * p + q];
+                to[missing[o] * d] += weight * total;
+            }
+        }
+        return;
+    }
+    amofa_missing_loadings(m, missing, d, p, loadings, c, ld, b);
     for (ptrdiff_t a = 0; a < m; a++) {
-        double *restrict to = scatter + missing[a] * d;
+        double *restrict to = scatter + missing[a];
         for (ptrdiff_t o = 0; o <= a; o++) row[o] = 0.0;
         for (ptrdiff_t q = 0; q < p; q++) {
             const double f = b[q * m + a], *restrict value = b + q * m;
             for (ptrdiff_t o = 0; o <= a; o++) row[o] += f * value[o];
         }
         row[a] += 1.0 / scale[missing[a]];
-        for (ptrdiff_t o = 0; o <= a; o++) to[missing[o]] += weight * row[o];
+        for (ptrdiff_t o = 0; o <= a; o++) to[missing[o] * d] += weight * row[o];
     }
 }
 

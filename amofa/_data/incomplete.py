@@ -223,7 +223,7 @@ class IncompleteSamples(Samples):
         parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.merge_work)
 
         def make_adder() -> Adder:
-            work = np.empty(_missing.iteration_work_length(iteration))
+            work = np.empty(_missing.iteration_work_length(iteration, self._step))
 
             def add(i: int, x: FloatArray, w: FloatArray | None, sums: FloatArray) -> None:
                 _missing.accumulate(iteration, x, w, self._numbers_of(i), sums, work)
@@ -240,7 +240,7 @@ class IncompleteSamples(Samples):
     def _looker(self, mixture: Evaluator, with_scores: bool, with_spreads: bool) -> Callable[[int], PosteriorBlock]:
         read, parameters = self._reader(), mixture.parameters
         with_spreads = (with_scores or with_spreads) and parameters.n_tail_parameters > 0
-        work = np.empty(_missing.work_length(parameters.offsets, parameters.n_features))
+        work = np.empty(_missing.work_length(parameters.offsets, parameters.n_features, self._step))
         seen = self._patterns.seen.sum(axis=1)
 
         def look(i: int) -> PosteriorBlock:

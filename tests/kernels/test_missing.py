@@ -47,7 +47,7 @@ def iteration_of(parameters, **options):
 
 def accumulate(parameters, X, numbers, weights=None, **options):
     iteration = iteration_of(parameters, **options)
-    work = np.empty(_missing.iteration_work_length(iteration))
+    work = np.empty(_missing.iteration_work_length(iteration, len(X)))
     _missing.accumulate(iteration, np.ascontiguousarray(X.T), weights, numbers, iteration.sums, work)
     return split(iteration.sums, parameters)
 
@@ -134,7 +134,7 @@ def test_posterior_is_that_of_dense_algebra(K, d, p, share, make, rng):
     n, evaluator = len(X), Evaluator(parameters)
     log_density, h, scores = np.empty(n), np.empty((K, n)), np.empty((sum(p), n))
     spreads = np.empty((K, n))
-    work = np.empty(_missing.work_length(parameters.offsets, d))
+    work = np.empty(_missing.work_length(parameters.offsets, d, n))
     x = np.ascontiguousarray(X.T)
     _missing.posterior(x, numbers, parameters.offsets, evaluator.prepared, log_density, h, scores, spreads, work)
     for i, row in enumerate(X):
@@ -196,7 +196,7 @@ def test_rows_of_an_infinitely_far_cell_keep_their_weights(rng):
 def test_what_does_not_match_is_refused(change, message, rng):
     parameters = random_mixture(rng, 2, 4, [1, 2])
     iteration = iteration_of(parameters)
-    work = np.empty(_missing.iteration_work_length(iteration))
+    work = np.empty(_missing.iteration_work_length(iteration, 8))
     given = {"x": np.zeros((4, 8)), "weights": None, "numbers": np.zeros(8, dtype=np.intp), "sums": iteration.sums}
     with pytest.raises(ValueError, match=message):
         _missing.accumulate(iteration, *({**given, "work": work} | change).values())
@@ -204,7 +204,7 @@ def test_what_does_not_match_is_refused(change, message, rng):
 
 def test_posterior_refuses_what_does_not_match(rng):
     parameters = random_mixture(rng, 2, 4, [1, 2])
-    prepared, work = Evaluator(parameters).prepared, np.empty(_missing.work_length(parameters.offsets, 4))
+    prepared, work = Evaluator(parameters).prepared, np.empty(_missing.work_length(parameters.offsets, 4, 8))
     numbers, x = np.zeros(8, dtype=np.intp), np.zeros((4, 8))
     density, h = np.empty(8), np.empty((2, 8))
 

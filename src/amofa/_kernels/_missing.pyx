@@ -6,8 +6,8 @@ With o the columns that a row has, and m those that it lacks, a factor analyser 
     E[x | x_o] - mu = (x_o - mu_o, Lambda_m z),  Cov[x_m | x_o] = Lambda_m C^-1 Lambda_m' + Psi_m
 
 (Ghahramani & Jordan, Supervised learning from incomplete data via an EM approach, 1994). Elements of C are sums over
-the columns that are seen, so that the matrices of many rows come from one product. Successive rows that lack the same
-cells, a pattern, share theirs.
+the columns that are seen. Successive rows that lack the same cells, a pattern, share their matrices, and those of many
+patterns are factored side by side.
 """
 
 from libc.math cimport INFINITY, M_PI, log, log1p
@@ -15,18 +15,23 @@ from libc.math cimport INFINITY, M_PI, log, log1p
 from amofa._kernels._blas cimport gemm, syrk_lower
 from amofa._kernels._iteration cimport Iteration
 from amofa._kernels._mixture cimport (
-    Prepared, Scratch, check_rows, checked_mixture, check_layout, log_normaliser, most_factors, view_scratch)
+    WOODBURY, Prepared, Scratch, check_layout, check_rows, checked_mixture, log_normaliser, most_factors, view_scratch)
 from amofa._kernels._statistics cimport MOST_OWN_PRODUCTS, Sums, accumulate_rows
 
 cdef extern from "missing.h" nogil:
-    void amofa_seen(Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t ldx, double *seen, Py_ssize_t ld,
-                    double *count)
+    enum: AMOFA_PRODUCTS
+    void amofa_list_columns(Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t ldx, int *rows, int *columns)
+    void amofa_seen(Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t ldx, double *seen, Py_ssize_t ld)
     void amofa_take(Py_ssize_t n, Py_ssize_t m, const int *columns, const double *source, Py_ssize_t ld_source,
                     double *to, Py_ssize_t ld)
     void amofa_seen_deviations(Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t ldx, const double *mean,
                                double *e, Py_ssize_t ld)
+    void amofa_sum_products(Py_ssize_t n, const int *patterns, const int *columns, const int *seen, Py_ssize_t d,
+                            Py_ssize_t t, Py_ssize_t ldt, const double *products, int subtract, double *c,
+                            Py_ssize_t ld)
     void amofa_choleskys(Py_ssize_t n, Py_ssize_t p, double *c, Py_ssize_t ld, double *product,
                          double *log_determinant)
+    void amofa_solve_forward(Py_ssize_t n, Py_ssize_t p, const double *c, Py_ssize_t ld, double *b, double *distance)
     void amofa_solve_choleskys(Py_ssize_t n, Py_ssize_t p, const double *c, Py_ssize_t ld, double *b)
     void amofa_seen_distances(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *seen, const double *e,
                               const double *fit, const double *z, Py_ssize_t ld, const double *scale,
@@ -47,36 +52,49 @@ cdef extern from "simd.h" nogil:
                                 const double *weights, double *log_density, double *sum, double *resp)
 
 cdef extern from "products.h" nogil:
+    void amofa_distances(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx, const double *mean,
+                         const double *scale, const double *w, double *projected, Py_ssize_t ld, double *distance)
     void amofa_self_products(Py_ssize_t n, Py_ssize_t d, const double *a, Py_ssize_t ld, double *c, Py_ssize_t ldc)
 
-# A block of rows, with its matrices, should not be much larger than the second-level cache.
+# A block of rows, with its matrices, should not be much larger than the second-level cache (1 MB).
 cdef enum:
-    BLOCK_VALUES = 65536
+    BLOCK_VALUES = 131072
     BLOCK_ROWS_MAX = 512
     BLOCK_ROWS_MIN = 32
 
 
-# What one component is to the rows of a block.
+# Patterns with fewer rows than this, on average, are not shared.
+cdef double MOST_ALONE = 2.0
+
+
+# What one component is to rows.
 cdef struct Analyser:
     Py_ssize_t k
     Py_ssize_t p
-    double *products               # (p (p + 1) / 2 + 1, d): lambda_q lambda_r / psi, and log psi in the last row
+    Py_ssize_t stride              # of products: all of them, and more up to a multiple of AMOFA_PRODUCTS
+    double *products               # (d + 1, stride): lambda_q lambda_r / psi, then log psi; their sums in the last row
     double *scaled                 # (p, d): lambda / psi
     double *normalisers            # (d + 1) log normalising constants of so many columns, of a t component
+    double *nowhere                # (d) zeros
 
 
-# Rows of a block, or of a block those near a component.
+# The patterns of the rows of a call.
+cdef struct Patterns:
+    int *of_rows                   # (n), from 0, rising
+    int *columns                   # (n, d): of each pattern those that are seen, then the others, the last one first
+    int *seen                      # (n): numbers of columns that are seen
+
+
+# Some of the rows.
 cdef struct Rows:
     Py_ssize_t n
     Py_ssize_t stride
     Py_ssize_t n_patterns
-    double *x                      # (d, stride), of selected rows
-    double *seen                   # (d, stride)
-    double *seen_of_patterns       # (d, stride)
+    int *patterns                  # (stride), those of these rows
+    int *of_rows                   # (stride), numbers of these
     double *count                  # (stride), of the columns that are seen
-    int *pattern                   # (stride), from 0, rising
-    int *starts                    # (stride), the first row of each pattern
-    int *missing                   # (d)
+    double *x                      # (d, stride), of selected rows
+    double *seen                   # (d, stride), 1 or 0
     double *deviations             # (d, stride)
     double *fit                    # (d, stride), Lambda z
     double *choleskys_of_patterns  # (p (p + 1) / 2 + 1, stride)
@@ -86,18 +104,19 @@ cdef struct Rows:
     double *memory                 # (stride), or (p + 1, d)
 
 
-# Work space of one thread.
+# Work space of one thread, for n rows.
 cdef struct Space:
     Analyser analyser
-    Rows block
-    Rows near
+    Patterns patterns
+    Rows rows
     double *log_joint              # (K, stride)
-    double *responsibilities       # (K, stride)
+    double *shares                 # (K, stride), responsibilities
     double *log_density            # (stride)
     double *row_sum                # (stride)
-    double *roots                  # (stride)
     double *tails                  # (stride)
-    int *rows                      # (stride)
+    double *responsibilities       # (K, n)
+    double *roots                  # (n)
+    int *selected                  # (n)
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
@@ -106,125 +125,187 @@ cdef Py_ssize_t triangle(Py_ssize_t p) noexcept nogil:
     return p * (p + 1) // 2
 
 
-cdef Py_ssize_t values_of_row(Py_ssize_t K, Py_ssize_t d, Py_ssize_t p) noexcept nogil:
-    return 2 * (5 * d + 2 * (triangle(p) + 1) + p + 5) + 2 * K + 6
-
-
 cdef Py_ssize_t rows_of_block(Py_ssize_t K, Py_ssize_t d, Py_ssize_t p) noexcept nogil:
-    return max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, BLOCK_VALUES // values_of_row(K, d, p) // 8 * 8))
+    cdef Py_ssize_t values = 3 * d + 2 * triangle(p) + p + 2 * K + 8
+    return max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, BLOCK_VALUES // values // 8 * 8))
 
 
-cdef Py_ssize_t space_length(Py_ssize_t K, Py_ssize_t d, Py_ssize_t p) noexcept nogil:
-    return (rows_of_block(K, d, p) * values_of_row(K, d, p) + (triangle(p) + 1 + p) * d + d + 1
-            + 2 * (d + (p + 1) * d) + 8)
+cdef Py_ssize_t stride_of_products(Py_ssize_t p) noexcept nogil:
+    return (triangle(p) + AMOFA_PRODUCTS) // AMOFA_PRODUCTS * AMOFA_PRODUCTS
 
 
-cdef double *carve_rows(double *at, Py_ssize_t stride, Py_ssize_t d, Py_ssize_t p, Rows *rows) noexcept nogil:
-    """Give rows their arrays, from a place in memory on; return where they end."""
-    rows.stride = stride
-    rows.x = at
-    rows.seen = rows.x + d * stride
-    rows.seen_of_patterns = rows.seen + d * stride
-    rows.deviations = rows.seen_of_patterns + d * stride
-    rows.fit = rows.deviations + d * stride
-    rows.choleskys = rows.fit + d * stride
-    rows.choleskys_of_patterns = rows.choleskys + (triangle(p) + 1) * stride
-    rows.scores = rows.choleskys_of_patterns + (triangle(p) + 1) * stride
-    rows.distance = rows.scores + p * stride
-    rows.count = rows.distance + stride
-    rows.pattern = <int *> (rows.count + stride)
-    rows.starts = <int *> (rows.count + 2 * stride)
-    rows.memory = rows.count + 3 * stride
-    rows.missing = <int *> (rows.memory + stride + (p + 1) * d)
-    return rows.memory + stride + (p + 2) * d
+cdef double *take(double **at, Py_ssize_t length) noexcept nogil:
+    """Return the next values of memory, in whole cache lines."""
+    cdef double *found = at[0]
+    at[0] += (length + 7) // 8 * 8
+    return found
 
 
-cdef Space view_space(Py_ssize_t K, Py_ssize_t d, Py_ssize_t p, double *work) noexcept nogil:
-    cdef Space space
+cdef int *take_integers(double **at, Py_ssize_t length) noexcept nogil:
+    return <int *> take(at, length // 2 + 1)
+
+
+cdef Py_ssize_t lay_out(
+    Py_ssize_t n, Py_ssize_t K, Py_ssize_t d, Py_ssize_t p, double *work, Space *space,
+) noexcept nogil:
+    """Give all arrays for n rows their places in memory, and return its length."""
+    cdef double *at = <double *> ((<size_t> work + 63) & ~(<size_t> 63))
     cdef Py_ssize_t stride = rows_of_block(K, d, p)
-    cdef double *at = carve_rows(<double *> ((<size_t> work + 63) & ~(<size_t> 63)), stride, d, p, &space.block)
-    at = carve_rows(at, stride, d, p, &space.near)
-    space.log_joint = at
-    space.responsibilities = space.log_joint + K * stride
-    space.log_density = space.responsibilities + K * stride
-    space.row_sum = space.log_density + stride
-    space.roots = space.row_sum + stride
-    space.tails = space.roots + stride
-    space.rows = <int *> (space.tails + stride)
-    space.analyser.products = space.tails + 2 * stride
-    space.analyser.scaled = space.analyser.products + (triangle(p) + 1) * d
-    space.analyser.normalisers = space.analyser.scaled + p * d
-    return space
+    cdef Rows *rows = &space.rows
+    space.analyser.products = take(&at, (d + 1) * stride_of_products(p))
+    space.analyser.scaled = take(&at, p * d)
+    space.analyser.normalisers = take(&at, d + 1)
+    space.analyser.nowhere = take(&at, d)
+    space.patterns.of_rows = take_integers(&at, n)
+    space.patterns.columns = take_integers(&at, n * d)
+    space.patterns.seen = take_integers(&at, n)
+    rows.stride = stride
+    rows.patterns = take_integers(&at, stride)
+    rows.of_rows = take_integers(&at, stride)
+    rows.count = take(&at, stride)
+    rows.x = take(&at, d * stride)
+    rows.seen = take(&at, d * stride)
+    rows.deviations = take(&at, d * stride)
+    rows.fit = take(&at, d * stride)
+    rows.choleskys_of_patterns = take(&at, (triangle(p) + 1) * stride)
+    rows.choleskys = take(&at, (triangle(p) + 1) * stride)
+    rows.scores = take(&at, p * stride)
+    rows.distance = take(&at, stride)
+    rows.memory = take(&at, max(stride, (p + 1) * d))
+    space.log_joint = take(&at, K * stride)
+    space.shares = take(&at, K * stride)
+    space.log_density = take(&at, stride)
+    space.row_sum = take(&at, stride)
+    space.tails = take(&at, stride)
+    space.responsibilities = take(&at, K * n)
+    space.roots = take(&at, n + 8)
+    space.selected = take_integers(&at, n)
+    return at - work
 
 
-# ---- one component and a block of rows -------------------------------------------------------------------------------
+cdef Py_ssize_t space_length(Py_ssize_t n, Py_ssize_t K, Py_ssize_t d, Py_ssize_t p) noexcept nogil:
+    cdef Space space
+    # The first line of the memory may begin up to seven values later.
+    return lay_out(n, K, d, p, NULL, &space) + 8
+
+
+# ---- rows and their patterns -----------------------------------------------------------------------------------------
+
+cdef void find_patterns(
+    Py_ssize_t n, Py_ssize_t d, const double *x, Py_ssize_t ldx, const Py_ssize_t *numbers, Patterns *patterns,
+) noexcept nogil:
+    """Number the patterns of successive rows from 0, and list the columns of each."""
+    cdef Py_ssize_t i
+    cdef int found = -1
+    for i in range(n):
+        if i == 0 or numbers[i] != numbers[i - 1]:
+            found += 1
+            # The first row of a pattern, until it is counted what is seen of it.
+            patterns.seen[found] = <int> i
+        patterns.of_rows[i] = found
+    amofa_list_columns(found + 1, d, x, ldx, patterns.seen, patterns.columns)
+
+
+cdef void set_rows(
+    Py_ssize_t n, Py_ssize_t first, const int *selected, const Patterns *patterns, Rows *rows,
+) noexcept nogil:
+    """Take n successive rows from the first, or selected ones, and their patterns."""
+    cdef Py_ssize_t i, found = 0
+    cdef int pattern
+    for i in range(n):
+        pattern = patterns.of_rows[first + i if selected == NULL else selected[i]]
+        if i == 0 or pattern != rows.patterns[found - 1]:
+            rows.patterns[found] = pattern
+            found += 1
+        rows.of_rows[i] = <int> (found - 1)
+        rows.count[i] = patterns.seen[pattern]
+    rows.n, rows.n_patterns = n, found
+    if n < MOST_ALONE * found:
+        # Handing out what few rows share would take longer than computing it for each.
+        for i in range(n - 1, -1, -1):
+            rows.patterns[i] = rows.patterns[rows.of_rows[i]]
+            rows.of_rows[i] = <int> i
+        rows.n_patterns = n
+
+
+# ---- one component and some rows -------------------------------------------------------------------------------------
 
 cdef void set_analyser(Py_ssize_t k, const Prepared *mixture, Analyser *analyser) noexcept nogil:
-    cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], q, r, j
+    cdef Py_ssize_t d = mixture.n_features, p = mixture.offsets[k + 1] - mixture.offsets[k], q, r, j, at
+    cdef Py_ssize_t stride = stride_of_products(p)
     cdef const double *inverse = mixture.inverse_uniquenesses + k * d
     cdef const double *loadings = mixture.loadings + mixture.offsets[k] * d
-    cdef double *product = analyser.products
     cdef double nu = mixture.degrees_of_freedom[k]
-    analyser.k, analyser.p = k, p
-    for q in range(p):
-        for j in range(d):
-            analyser.scaled[q * d + j] = loadings[q * d + j] * inverse[j]
-        for r in range(q + 1):
-            for j in range(d):
-                product[j] = analyser.scaled[q * d + j] * loadings[r * d + j]
-            product += d
+    cdef double *product
+    cdef double *total = analyser.products + d * stride
+    analyser.k, analyser.p, analyser.stride = k, p, stride
+    for at in range(stride):
+        total[at] = 0.0
     for j in range(d):
-        product[j] = -log(inverse[j])
+        analyser.nowhere[j] = 0.0
+        product, at = analyser.products + j * stride, 0
+        for q in range(p):
+            analyser.scaled[q * d + j] = loadings[q * d + j] * inverse[j]
+            for r in range(q + 1):
+                product[at] = analyser.scaled[q * d + j] * loadings[r * d + j]
+                at += 1
+        product[at] = -log(inverse[j])
+        for at in range(at + 1, stride):
+            product[at] = 0.0
+        for at in range(stride):
+            total[at] += product[at]
     if nu < INFINITY:
         for j in range(d + 1):
             analyser.normalisers[j] = -0.5 * log_normaliser(j, nu)
 
 
-cdef void find_patterns(const Py_ssize_t *patterns, const int *chosen, Py_ssize_t d, Rows *rows) noexcept nogil:
-    """Number the patterns of rows with these numbers in the table, of which some may be chosen."""
-    cdef Py_ssize_t i, pattern, last = -1
-    rows.n_patterns = 0
-    for i in range(rows.n):
-        pattern = patterns[chosen[i] if chosen != NULL else i]
-        if i == 0 or pattern != last:
-            rows.starts[rows.n_patterns] = <int> i
-            rows.n_patterns += 1
-            last = pattern
-        rows.pattern[i] = <int> (rows.n_patterns - 1)
-    if rows.n_patterns < rows.n:
-        amofa_take(rows.n_patterns, d, rows.starts, rows.seen, rows.stride, rows.seen_of_patterns, rows.stride)
+cdef void factor_rows(
+    const Prepared *mixture, const Analyser *analyser, const Patterns *patterns, Rows *rows,
+) noexcept nogil:
+    """Compute Cholesky factors of C, and log determinants of covariances, of what is seen of rows."""
+    cdef Py_ssize_t p = analyser.p, t = triangle(p), stride = rows.stride
+    cdef bint alone = rows.n_patterns == rows.n
+    cdef double *choleskys = rows.choleskys if alone else rows.choleskys_of_patterns
+    # Where C is large, the difference would lose digits.
+    amofa_sum_products(rows.n_patterns, rows.patterns, patterns.columns, patterns.seen, mixture.n_features, t + 1,
+                       analyser.stride, analyser.products, mixture.form[analyser.k] == WOODBURY, choleskys, stride)
+    amofa_choleskys(rows.n_patterns, p, choleskys, stride, rows.memory, choleskys + t * stride)
+    if not alone:
+        amofa_take(rows.n, t + 1, rows.of_rows, choleskys, stride, rows.choleskys, stride)
 
 
 cdef void solve_rows(
     const double *x, Py_ssize_t ldx, const Prepared *mixture, const Analyser *analyser, Rows *rows,
 ) noexcept nogil:
-    """Compute deviations, fits, scores, distances and log determinants of rows under a component."""
-    cdef Py_ssize_t d = mixture.n_features, p = analyser.p, stride = rows.stride, t = triangle(p), n = rows.n
-    cdef const double *loadings = mixture.loadings + mixture.offsets[analyser.k] * d
-    cdef bint alone = rows.n_patterns == n
-    cdef double *choleskys = rows.choleskys if alone else rows.choleskys_of_patterns
-    gemm(b"N", b"N", t + 1, rows.n_patterns, d, 1.0, analyser.products, d,
-         rows.seen if alone else rows.seen_of_patterns, stride, 0.0, choleskys, stride)
-    amofa_choleskys(rows.n_patterns, p, choleskys, stride, rows.memory, choleskys + t * stride)
-    if not alone:
-        amofa_take(n, t + 1, rows.pattern, choleskys, stride, rows.choleskys, stride)
+    """Compute deviations, scores, fits and distances of rows with Cholesky factors; `seen` is given."""
+    cdef Py_ssize_t d = mixture.n_features, p = analyser.p, stride = rows.stride, n = rows.n, i, j
     amofa_seen_deviations(n, d, x, ldx, mixture.means + analyser.k * d, rows.deviations, stride)
-    # There may be no factors.
-    gemm(b"N", b"N", p, n, d, 1.0, analyser.scaled, d, rows.deviations, stride, 0.0, rows.scores, stride)
-    amofa_solve_choleskys(n, p, rows.choleskys, stride, rows.scores)
     if p:
-        gemm(b"T", b"N", d, n, p, 1.0, loadings, d, rows.scores, stride, 0.0, rows.fit, stride)
+        gemm(b"N", b"N", p, n, d, 1.0, analyser.scaled, d, rows.deviations, stride, 0.0, rows.scores, stride)
+        amofa_solve_choleskys(n, p, rows.choleskys, stride, rows.scores)
+        gemm(b"T", b"N", d, n, p, 1.0, mixture.loadings + mixture.offsets[analyser.k] * d, d, rows.scores, stride, 0.0,
+             rows.fit, stride)
     else:
-        set_zero(n, d, rows.fit, stride)
+        for j in range(d):
+            for i in range(n):
+                rows.fit[j * stride + i] = 0.0
     amofa_seen_distances(n, d, p, rows.seen, rows.deviations, rows.fit, rows.scores, stride,
                          mixture.inverse_uniquenesses + analyser.k * d, rows.distance)
 
 
-cdef void set_zero(Py_ssize_t n, Py_ssize_t m, double *values, Py_ssize_t ld) noexcept nogil:
-    cdef Py_ssize_t i, j
-    for j in range(m):
-        for i in range(n):
-            values[j * ld + i] = 0.0
+cdef void set_distances(
+    const double *x, Py_ssize_t ldx, const Prepared *mixture, const Analyser *analyser, Rows *rows,
+) noexcept nogil:
+    """Compute the distances alone, by Woodbury's identity unless that loses digits."""
+    cdef Py_ssize_t d = mixture.n_features, k = analyser.k, stride = rows.stride
+    if mixture.form[k] != WOODBURY:
+        amofa_seen(rows.n, d, x, ldx, rows.seen, stride)
+        solve_rows(x, ldx, mixture, analyser, rows)
+        return
+    amofa_seen_deviations(rows.n, d, x, ldx, mixture.means + k * d, rows.deviations, stride)
+    amofa_distances(rows.n, d, analyser.p, rows.deviations, stride, analyser.nowhere,
+                    mixture.inverse_uniquenesses + k * d, analyser.scaled, rows.scores, stride, rows.distance)
+    amofa_solve_forward(rows.n, analyser.p, rows.choleskys, stride, rows.scores, rows.distance)
 
 
 cdef void set_log_joint(
@@ -241,40 +322,55 @@ cdef void set_log_joint(
     else:
         for i in range(rows.n):
             log_joint[i] = log_weight + analyser.normalisers[<Py_ssize_t> rows.count[i]] - 0.5 * (
-                log_determinant[i] + (nu + rows.count[i]) * log1p(rows.distance[i] / nu))
+                log_determinant[i] + (nu + rows.count[i]) * log1p(max(rows.distance[i], 0.0) / nu))
 
 
-cdef void posterior_block(
-    const double *x, Py_ssize_t ldx, const Py_ssize_t *patterns, const Prepared *mixture, Space *space,
-) noexcept nogil:
+cdef void posterior_block(const double *x, Py_ssize_t ldx, const Prepared *mixture, Space *space) noexcept nogil:
     """Compute log joint densities, log densities and responsibilities of the rows of a block."""
-    cdef Py_ssize_t d = mixture.n_features, stride = space.block.stride, k
-    cdef Rows *rows = &space.block
-    amofa_seen(rows.n, d, x, ldx, rows.seen, stride, rows.count)
-    find_patterns(patterns, NULL, d, rows)
+    cdef Py_ssize_t stride = space.rows.stride, k
+    cdef Rows *rows = &space.rows
     for k in range(mixture.n_components):
         set_analyser(k, mixture, &space.analyser)
-        solve_rows(x, ldx, mixture, &space.analyser, rows)
+        factor_rows(mixture, &space.analyser, &space.patterns, rows)
+        set_distances(x, ldx, mixture, &space.analyser, rows)
         set_log_joint(mixture, &space.analyser, rows, space.log_joint + k * stride)
     amofa_responsibilities(rows.n, mixture.n_components, space.log_joint, stride, mixture.weights, space.log_density,
-                           space.row_sum, space.responsibilities)
+                           space.row_sum, space.shares)
 
 
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
-cdef void add_block(
-    const double *x, Py_ssize_t ldx, const Py_ssize_t *patterns, const double *row_weights, bint with_entropy,
-    const Prepared *mixture, Space *space, Sums *sums,
+cdef void accumulate_incomplete(
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, const Py_ssize_t *numbers, const double *row_weights,
+    bint with_entropy, const Prepared *mixture, Space *space, Sums *sums,
 ) noexcept nogil:
-    """Add the rows of a block whose posterior quantities are in space."""
-    cdef Py_ssize_t n = space.block.n, stride = space.block.stride, k
-    cdef double negligible = sums.negligible, count
-    cdef double *h
+    """Add n rows: responsibilities of all of them first, then the moments of each component."""
+    cdef Py_ssize_t start = 0, length, k
+    cdef double negligible = sums.negligible
+    find_patterns(n, mixture.n_features, x, ldx, numbers, &space.patterns)
+    while start < n:
+        length = min(space.rows.stride, n - start)
+        set_rows(length, start, NULL, &space.patterns, &space.rows)
+        posterior_block(x + start, ldx, mixture, space)
+        count_block(start, n, row_weights + start if row_weights != NULL else NULL, with_entropy, mixture, space, sums)
+        start += length
     if row_weights != NULL:
         negligible *= amofa_weighted_sum(n, row_weights, NULL) / n
+    for k in range(mixture.n_components):
+        add_component(n, x, ldx, k, negligible * mixture.weights[k], mixture, space, sums)
+
+
+cdef void count_block(
+    Py_ssize_t start, Py_ssize_t ld, const double *row_weights, bint with_entropy, const Prepared *mixture,
+    Space *space, Sums *sums,
+) noexcept nogil:
+    """Add what moments are not needed for, and keep the weighted responsibilities of a block."""
+    cdef Py_ssize_t n = space.rows.n, stride = space.rows.stride, k, i
+    cdef double count
+    cdef double *h
     sums.log_likelihood[0] += amofa_weighted_sum(n, space.log_density, row_weights)
     for k in range(mixture.n_components):
-        h = space.responsibilities + k * stride
+        h = space.shares + k * stride
         if row_weights != NULL:
             amofa_multiply(n, row_weights, h)
         count = amofa_weighted_sum(n, h, NULL)
@@ -283,33 +379,47 @@ cdef void add_block(
             sums.entropy[0] += amofa_entropy(n, h, space.log_density, space.log_joint + k * stride)
         if mixture.degrees_of_freedom[k] == INFINITY:
             sums.tail_counts[k] += count
-        space.near.n = amofa_select(n, h, negligible * mixture.weights[k], space.rows, space.roots)
-        if space.near.n:
-            add_component(x, ldx, patterns, k, h, mixture, space, sums)
+        for i in range(n):
+            space.responsibilities[k * ld + start + i] = h[i]
 
 
 cdef void add_component(
-    const double *x, Py_ssize_t ldx, const Py_ssize_t *patterns, Py_ssize_t k, const double *h,
+    Py_ssize_t n, const double *x, Py_ssize_t ldx, Py_ssize_t k, double least, const Prepared *mixture, Space *space,
+    Sums *sums,
+) noexcept nogil:
+    """Add the first and all second moments of component k, of the rows with more than the least responsibility."""
+    cdef const double *h = space.responsibilities + k * n
+    cdef Py_ssize_t count = amofa_select(n, h, least, space.selected, space.roots), start = 0, length
+    if count:
+        set_analyser(k, mixture, &space.analyser)
+    while start < count:
+        length = min(space.rows.stride, count - start)
+        set_rows(length, 0, space.selected + start, &space.patterns, &space.rows)
+        add_rows_of_component(x, ldx, h, space.selected + start, space.roots + start, mixture, space, sums)
+        start += length
+
+
+cdef void add_rows_of_component(
+    const double *x, Py_ssize_t ldx, const double *h, const int *selected, const double *roots,
     const Prepared *mixture, Space *space, Sums *sums,
 ) noexcept nogil:
-    """Add the first and all second moments of component k, of the selected rows with responsibilities h."""
-    cdef Py_ssize_t d = mixture.n_features, stride = space.near.stride, i
+    cdef Py_ssize_t d = mixture.n_features, stride = space.rows.stride, k = space.analyser.k, i
     cdef double nu = mixture.degrees_of_freedom[k]
-    cdef Rows *rows = &space.near
+    cdef Rows *rows = &space.rows
     cdef double *scatter = sums.second + k * d * d
-    set_analyser(k, mixture, &space.analyser)
-    amofa_take(rows.n, d, space.rows, x, ldx, rows.x, stride)
-    amofa_seen(rows.n, d, rows.x, stride, rows.seen, stride, rows.count)
-    find_patterns(patterns, space.rows, d, rows)
+    amofa_take(rows.n, d, selected, x, ldx, rows.x, stride)
+    amofa_seen(rows.n, d, rows.x, stride, rows.seen, stride)
+    factor_rows(mixture, &space.analyser, &space.patterns, rows)
     solve_rows(rows.x, stride, mixture, &space.analyser, rows)
-    add_conditional(k, h, mixture, space, scatter)
+    add_conditional(h, selected, mixture, space, scatter)
     if nu < INFINITY:
         # Rows in the tails of a t component weigh less, u = (nu + o) / (nu + m), but not what they lack.
         for i in range(rows.n):
-            space.tails[i] = h[space.rows[i]] * (nu + rows.count[i]) / (nu + rows.distance[i])
-        sums.tail_counts[k] += amofa_weighted_sum(rows.n, space.tails, NULL)
-        amofa_roots(rows.n, space.tails, space.roots)
-    amofa_weigh_filled(rows.n, d, rows.seen, rows.fit, space.roots, rows.deviations, stride, sums.first + k * d)
+            space.row_sum[i] = h[selected[i]] * (nu + rows.count[i]) / (nu + rows.distance[i])
+        sums.tail_counts[k] += amofa_weighted_sum(rows.n, space.row_sum, NULL)
+        amofa_roots(rows.n, space.row_sum, space.tails)
+        roots = space.tails
+    amofa_weigh_filled(rows.n, d, rows.seen, rows.fit, roots, rows.deviations, stride, sums.first + k * d)
     if d <= MOST_OWN_PRODUCTS:
         amofa_self_products(rows.n, d, rows.deviations, stride, scatter, d)
     else:
@@ -317,47 +427,45 @@ cdef void add_component(
 
 
 cdef void add_conditional(
-    Py_ssize_t k, const double *h, const Prepared *mixture, Space *space, double *scatter,
+    const double *h, const int *selected, const Prepared *mixture, Space *space, double *scatter,
 ) noexcept nogil:
     """Add the covariances of what rows lack, for each pattern with the sum of its responsibilities."""
-    cdef Py_ssize_t d = mixture.n_features, p = space.analyser.p, stride = space.near.stride, g, i, j, m, stop
-    cdef Rows *rows = &space.near
-    cdef const double *seen
+    cdef Py_ssize_t d = mixture.n_features, p = space.analyser.p, k = space.analyser.k, start = 0, stop, seen
+    cdef Rows *rows = &space.rows
+    cdef Py_ssize_t pattern
     cdef double weight
-    for g in range(rows.n_patterns):
-        stop = rows.starts[g + 1] if g + 1 < rows.n_patterns else rows.n
-        seen, m, weight = rows.seen + rows.starts[g], 0, 0.0
-        for j in range(d):
-            if seen[j * stride] == 0.0:
-                rows.missing[m] = <int> j
-                m += 1
-        for i in range(rows.starts[g], stop):
-            weight += h[space.rows[i]]
-        amofa_add_missing(m, rows.missing, d, p, mixture.loadings + mixture.offsets[k] * d,
-                          mixture.inverse_uniquenesses + k * d, rows.choleskys + rows.starts[g], stride, weight,
-                          rows.memory, scatter)
+    while start < rows.n:
+        pattern, stop, weight = rows.patterns[rows.of_rows[start]], start, 0.0
+        while stop < rows.n and rows.of_rows[stop] == rows.of_rows[start]:
+            weight += h[selected[stop]]
+            stop += 1
+        seen = space.patterns.seen[pattern]
+        amofa_add_missing(d - seen, space.patterns.columns + pattern * d + seen, d, p,
+                          mixture.loadings + mixture.offsets[k] * d, mixture.inverse_uniquenesses + k * d,
+                          rows.choleskys + start, rows.stride, weight, rows.memory, scatter)
+        start = stop
 
 
 # ---- what Python calls -----------------------------------------------------------------------------------------------
 
-cdef int check_patterns(Py_ssize_t n, const Py_ssize_t[::1] patterns) except -1:
+cdef int check_numbers(Py_ssize_t n, const Py_ssize_t[::1] patterns) except -1:
     if patterns.shape[0] != n:
         raise ValueError("patterns must have one entry per row")
     return 0
 
 
-def work_length(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features):
-    """Return the length of the work array of `posterior`, in float64 values."""
+def work_length(const Py_ssize_t[::1] offsets not None, Py_ssize_t n_features, Py_ssize_t n_rows):
+    """Return the length of the work array of `posterior` for up to so many rows, in float64 values."""
     cdef Py_ssize_t K = offsets.shape[0] - 1
     check_layout(offsets, n_features)
-    return space_length(K, n_features, most_factors(K, &offsets[0]))
+    return space_length(n_rows, K, n_features, most_factors(K, &offsets[0]))
 
 
-def iteration_work_length(Iteration iteration not None):
-    """Return the length of the work array of `accumulate`, in float64 values."""
+def iteration_work_length(Iteration iteration not None, Py_ssize_t n_rows):
+    """Return the length of the work array of `accumulate` for up to so many rows, in float64 values."""
     cdef Py_ssize_t K = iteration.mixture.n_components
     return iteration.scratch.shape[0] + space_length(
-        K, iteration.mixture.n_features, most_factors(K, iteration.mixture.offsets))
+        n_rows, K, iteration.mixture.n_features, most_factors(K, iteration.mixture.offsets))
 
 
 def accumulate(
@@ -374,7 +482,7 @@ def accumulate(
     """
     cdef const Prepared *mixture = &iteration.mixture
     cdef Py_ssize_t K = mixture.n_components, d = mixture.n_features, n = x.shape[1], complete = 0
-    cdef Py_ssize_t p = most_factors(K, mixture.offsets), length
+    cdef Py_ssize_t p = most_factors(K, mixture.offsets), length = iteration.scratch.shape[0]
     cdef Scratch scratch
     cdef Space space
     cdef Sums totals
@@ -384,9 +492,8 @@ def accumulate(
         raise ValueError("x must have one row per feature")
     iteration.check_sums(sums)
     check_rows(n, row_weights)
-    check_patterns(n, patterns)
-    length = iteration.scratch.shape[0]
-    if work.shape[0] < length + space_length(K, d, p):
+    check_numbers(n, patterns)
+    if work.shape[0] < length + space_length(n, K, d, p):
         raise ValueError("work is too short")
     if n == 0:
         return
@@ -398,22 +505,11 @@ def accumulate(
         if complete:
             scratch = view_scratch(mixture, &work[0])
             accumulate_rows(complete, &x[0, 0], n, w, iteration.with_entropy, mixture, &scratch, &totals)
-        space = view_space(K, d, p, &work[length])
-        accumulate_incomplete(complete, n, &x[0, 0], n, w, &patterns[0], iteration.with_entropy, mixture, &space,
-                              &totals)
-
-
-cdef void accumulate_incomplete(
-    Py_ssize_t start, Py_ssize_t n, const double *x, Py_ssize_t ldx, const double *row_weights,
-    const Py_ssize_t *patterns, bint with_entropy, const Prepared *mixture, Space *space, Sums *sums,
-) noexcept nogil:
-    """Add the rows from `start`, block by block."""
-    while start < n:
-        space.block.n = min(space.block.stride, n - start)
-        posterior_block(x + start, ldx, patterns + start, mixture, space)
-        add_block(x + start, ldx, patterns + start, row_weights + start if row_weights != NULL else NULL, with_entropy,
-                  mixture, space, sums)
-        start += space.block.n
+        if complete < n:
+            lay_out(n, K, d, p, &work[length], &space)
+            accumulate_incomplete(
+                n - complete, &x[0, complete], n, &patterns[complete], w + complete if w != NULL else NULL,
+                iteration.with_entropy, mixture, &space, &totals)
 
 
 def posterior(
@@ -428,42 +524,58 @@ def posterior(
     double[::1] work not None,  # WORK
 ):
     """Compute posterior quantities of the columns of x, given the cells that are not NaN."""
-    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], K = offsets.shape[0] - 1, start = 0, length, k, p, i
+    cdef Py_ssize_t d = x.shape[0], n = x.shape[1], K = offsets.shape[0] - 1, start = 0, length, k, i
     cdef Prepared mixture = checked_mixture(prepared, offsets, d)
     cdef Space space
-    cdef double nu
-    cdef Rows *rows = &space.block
     if log_density.shape[0] != n or responsibilities.shape[0] != K or responsibilities.shape[1] != n:
         raise ValueError("log_density and responsibilities must have one entry per row, and component")
     if scores is not None and (scores.shape[0] != offsets[K] or scores.shape[1] != n):
         raise ValueError("scores must have shape (n_factors in all, n)")
     if spreads is not None and (spreads.shape[0] != K or spreads.shape[1] != n):
         raise ValueError("spreads must have shape (n_components, n)")
-    check_patterns(n, patterns)
-    p = most_factors(K, &offsets[0])
-    if work.shape[0] < space_length(K, d, p):
+    check_numbers(n, patterns)
+    cdef Py_ssize_t p = most_factors(K, &offsets[0])
+    if work.shape[0] < space_length(n, K, d, p):
         raise ValueError("work is too short")
+    if n == 0:
+        return
     with nogil:
-        space = view_space(K, d, p, &work[0])
+        lay_out(n, K, d, p, &work[0], &space)
+        find_patterns(n, d, &x[0, 0], n, &patterns[0], &space.patterns)
         while start < n:
-            rows.n = length = min(rows.stride, n - start)
-            posterior_block(&x[0, start], n, &patterns[start], &mixture, &space)
+            length = min(space.rows.stride, n - start)
+            set_rows(length, start, NULL, &space.patterns, &space.rows)
+            posterior_block(&x[0, start], n, &mixture, &space)
             for i in range(length):
                 log_density[start + i] = space.log_density[i]
             for k in range(K):
                 for i in range(length):
-                    responsibilities[k, start + i] = space.responsibilities[k * rows.stride + i]
+                    responsibilities[k, start + i] = space.shares[k * space.rows.stride + i]
             if scores is not None or spreads is not None:
-                for k in range(K):
-                    set_analyser(k, &mixture, &space.analyser)
-                    solve_rows(&x[0, start], n, &mixture, &space.analyser, rows)
-                    nu = mixture.degrees_of_freedom[k]
-                    if spreads is not None:
-                        for i in range(length):
-                            spreads[k, start + i] = (
-                                (nu + rows.distance[i]) / (nu + rows.count[i]) if nu < INFINITY else 1.0)
-                    if scores is not None:
-                        for p in range(space.analyser.p):
-                            for i in range(length):
-                                scores[offsets[k] + p, start + i] = rows.scores[p * rows.stride + i]
+                give_scores(
+                    &x[0, start], n, &mixture, &space,
+                    &scores[0, 0] + start if scores is not None and offsets[K] else NULL,
+                    &spreads[0, 0] + start if spreads is not None else NULL)
             start += length
+
+
+cdef void give_scores(
+    const double *x, Py_ssize_t ld, const Prepared *mixture, Space *space, double *scores, double *spreads,
+) noexcept nogil:
+    """Compute the last two results of the rows of a block; each may be NULL."""
+    cdef Rows *rows = &space.rows
+    cdef Py_ssize_t k, q, i
+    cdef double nu
+    amofa_seen(rows.n, mixture.n_features, x, ld, rows.seen, rows.stride)
+    for k in range(mixture.n_components):
+        set_analyser(k, mixture, &space.analyser)
+        factor_rows(mixture, &space.analyser, &space.patterns, rows)
+        solve_rows(x, ld, mixture, &space.analyser, rows)
+        nu = mixture.degrees_of_freedom[k]
+        if spreads != NULL:
+            for i in range(rows.n):
+                spreads[k * ld + i] = (nu + rows.distance[i]) / (nu + rows.count[i]) if nu < INFINITY else 1.0
+        if scores != NULL:
+            for q in range(space.analyser.p):
+                for i in range(rows.n):
+                    scores[(mixture.offsets[k] + q) * ld + i] = rows.scores[q * rows.stride + i]
