@@ -21,7 +21,7 @@ _INPUTS = ("file", "model", "init", "train", "test")
 
 def read(arguments: argparse.Namespace, source: str, **options: Any) -> Table:
     """Read a table with the options that all commands on tables have."""
-    of_tables = ("columns", "exclude", "index", "delimiter", "decimal", "header", "key")
+    of_tables = ("columns", "exclude", "index", "delimiter", "decimal", "header", "key", "missing")
     return read_table(source, **{name: getattr(arguments, name) for name in of_tables}, **options)
 
 
@@ -76,9 +76,18 @@ def table_target(arguments: argparse.Namespace) -> str | TextIO:
 
 def is_of_classes(path: str) -> bool:
     """Return whether a file is one that `amofa classify` has saved; False if it cannot be read, which loading says."""
+    return _has_array(path, "0/format")
+
+
+def is_model(path: str) -> bool:
+    """Return whether a file is one that `amofa fit` has saved; False if it cannot be read."""
+    return _has_array(path, "format")
+
+
+def _has_array(path: str, name: str) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
-            return "0/format.npy" in archive.namelist()
+            return f"{name}.npy" in archive.namelist()
     except (OSError, zipfile.BadZipFile):
         return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,15 +26,24 @@ class TextFormat(NamedTuple):
     delimiter: str | None = None
     decimal: str = "."
     header: bool | None = None
+    missing: frozenset[str] = frozenset()  # further texts that mark a missing value
+
+    @property
+    def cells(self) -> Cells:
+        return Cells(self.decimal, self.missing)
 
 
 USUAL_FORMAT = TextFormat()
 
 
 class Cells(NamedTuple):
-    """How numbers are written: with this decimal mark, "." or ","."""
+    """How numbers are written: with this decimal mark, "." or ",", or a text that marks a missing value."""
 
     decimal: str = "."
+    missing: frozenset[str] = frozenset()
+
+    def is_missing(self, cell: str) -> bool:
+        return cell in _MISSING or cell in self.missing or cell.lower() == "nan"
 
     def plain(self, cell: str) -> str:
         """Return a number as Python writes it; what has the other mark is not a number."""
@@ -49,7 +59,7 @@ class Cells(NamedTuple):
 
     def number(self, cell: str) -> float:
         """Return the number in a cell, NaN if it is missing."""
-        return math.nan if is_missing(cell) else float(self.plain(cell))
+        return math.nan if self.is_missing(cell) else float(self.plain(cell))
 
     def numbers(self, cells: Sequence[str]) -> list[float] | None:
         """Return the numbers in the cells of a row, or None if the cells must be looked at one by one."""
@@ -62,16 +72,19 @@ class Cells(NamedTuple):
 
     def is_text(self, cell: str) -> bool:
         """Return whether a cell is neither missing nor a number, with marks of any kind."""
-        return not (is_missing(cell) or self.is_number(cell) or _MARKED_NUMBER.fullmatch(cell))
+        return not (self.is_missing(cell) or self.is_number(cell) or _MARKED_NUMBER.fullmatch(cell))
 
     def complaint(self, cell: str, may_be_missing: bool) -> str:
         """Return what is wrong with a cell, or an empty text."""
-        if is_missing(cell):
+        if self.is_missing(cell):
             return "" if may_be_missing else "the value is missing"
         if not self.is_number(cell):
             is_european = self.decimal == "." and _EUROPEAN_NUMBER.fullmatch(cell)
             return f"{cell[:40]!r} is not a number{'; for decimal commas pass --decimal ,' if is_european else ''}"
-        return "" if math.isfinite(float(self.plain(cell))) else f"{cell[:40]!r} is not a finite number"
+        if math.isfinite(float(self.plain(cell))):
+            return ""
+        remedy = f"; if it marks a missing value, pass --missing={shlex.quote(cell[:40])}" if may_be_missing else ""
+        return f"{cell[:40]!r} is not a finite number{remedy}"
 
 
 class Guess(NamedTuple):
@@ -81,19 +94,15 @@ class Guess(NamedTuple):
     is_sure: bool
 
 
-def is_missing(cell: str) -> bool:
-    return cell in _MISSING or cell.lower() == "nan"
-
-
 def guess_header(first: Sequence[str], second: Sequence[str], known: frozenset[str], cells: Cells) -> Guess:
     """Guess from the cells of the first two lines whether the first has names; `known` are names of columns."""
     if known and known <= set(first):
         return Guess(True, True)
-    text = [j for j, cell in enumerate(first) if not is_missing(cell) and not cells.is_number(cell)]
+    text = [j for j, cell in enumerate(first) if not cells.is_missing(cell) and not cells.is_number(cell)]
     if not text:
         has_names = _look_like_names(first, second, cells)
         return Guess(has_names, not has_names)
-    if any(j >= len(second) or is_missing(second[j]) or cells.is_number(second[j]) for j in text):
+    if any(j >= len(second) or cells.is_missing(second[j]) or cells.is_number(second[j]) for j in text):
         return Guess(True, True)
     # All text of the first line is in columns of text, so that it may be a row like the others.
     if not any(cells.is_number(cell) for cell in first):

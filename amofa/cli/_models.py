@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
+from typing import Any
 
 from amofa import demo
 from amofa._data.checks import check_incomplete_rows
@@ -27,12 +28,13 @@ from amofa.cli._options import (
     seed,
 )
 from amofa.cli._output import Interrupted, description, say, say_json
-from amofa.cli._tables import write_table
+from amofa.cli._tables import Table, write_table
 from amofa.fitting import fit_checked
 from amofa.io import load
+from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Options of `fit` that the command line has.
-_FIT_OPTIONS = [option for option in fields(FitOptions) if option.metadata["kind"] is not None]
+FIT_OPTIONS = [option for option in fields(FitOptions) if option.metadata["kind"] is not None]
 
 
 def _demo(arguments: argparse.Namespace) -> None:
@@ -51,16 +53,8 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _fit(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         check_regular_output(arguments, "models")
-    given = given_options(arguments, _FIT_OPTIONS)
-    init = None if arguments.init is None else load(arguments.init)
-    names = None if init is None else init.feature_names
-    table = read(arguments, arguments.file, weights=arguments.weights, names=names)
-    check_same_names(table.names, names, arguments.file)
-    given |= {} if init is None else {"init": init}
-    shown = can_be_shown() and not arguments.quiet
     try:
-        rows = check_incomplete_rows(table.values, table.weights)
-        model = fit_checked(*rows, FitOptions(progress=shown, **given), table.names)
+        table, model = read_and_fit(arguments)
     except FitInterrupted as interrupt:
         if arguments.output is None:
             raise
@@ -74,11 +68,24 @@ def _fit(arguments: argparse.Namespace) -> None:
         say(model.summary())
 
 
+def read_and_fit(arguments: argparse.Namespace, **options: Any) -> tuple[Table, MixtureOfFactorAnalyzers]:
+    """Read a table, whose cells may be missing, and fit a mixture to it with the options of `amofa fit`."""
+    given = given_options(arguments, FIT_OPTIONS)
+    init = None if arguments.init is None else load(arguments.init)
+    names = None if init is None else init.feature_names
+    table = read(arguments, arguments.file, weights=arguments.weights, names=names, may_be_missing=True, **options)
+    check_same_names(table.names, names, arguments.file)
+    given |= {} if init is None else {"init": init}
+    shown = can_be_shown() and not arguments.quiet
+    rows = check_incomplete_rows(table.values, table.weights)
+    return table, fit_checked(*rows, FitOptions(progress=shown, **given), table.names)
+
+
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     add_table(parser)
     add_weights(parser)
     parser.add_argument("-o", "--output", metavar="MODEL.npz", help="file for the model")
-    add_fit_options(parser, _FIT_OPTIONS)
+    add_fit_options(parser, FIT_OPTIONS)
     add_quiet(parser)
     add_json(parser)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import Field
 from typing import Any, NamedTuple, NoReturn
 
+_TABLE = "table: .npy, .npz, .parquet, or text, with or without a header; - is standard input"
 _DELIMITER_NAMES = {"comma": ",", "semicolon": ";", "space": " ", "tab": "\t", "\\t": "\t"}
 
 
@@ -65,15 +66,23 @@ def number_list(text: str) -> list[int]:
     return numbers
 
 
-def column_list(text: str) -> list[str]:
-    """Parse a list of columns with commas; a name with a comma is quoted."""
-    try:
-        columns = next(csv.reader([text], skipinitialspace=True))
-    except csv.Error:
-        columns = []
-    if not columns or not all(columns):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of columns with commas")
-    return columns
+def _list_of(things: str) -> Callable[[str], list[str]]:
+    """Return a function that parses a list of columns, say, with commas; a name with a comma is quoted."""
+
+    def parse(text: str) -> list[str]:
+        try:
+            entries = next(csv.reader([text], skipinitialspace=True))
+        except csv.Error:
+            entries = []
+        if not entries or not all(entries):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of {things} with commas")
+        return entries
+
+    return parse
+
+
+column_list = _list_of("columns")
+_value_list = _list_of("values")
 
 
 def _number_of_clusters(text: str) -> int | str:
@@ -91,13 +100,25 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_table(parser: argparse.ArgumentParser, **options: Any) -> None:
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="table: .npy, .npz, .parquet, or text, with or without a header; - is standard input",
-        **options,
-    )
+    parser.add_argument("file", metavar="FILE", help=_TABLE, **options)
     add_table_options(parser)
+
+
+def add_model_or_not_and_table(parser: argparse.ArgumentParser) -> None:
+    """Add MODEL, which may be left out, and FILE; see `take_model_and_table`."""
+    model = parser.add_argument("model", metavar="[MODEL]", help="file that amofa fit wrote (default: a fit to FILE)")
+    file = parser.add_argument("file", metavar="FILE", help=_TABLE)
+    # With nargs="?", either argument would count as missing where an option stands between the two.
+    model.required = file.required = False
+    add_table_options(parser)
+
+
+def take_model_and_table(arguments: argparse.Namespace, command: str) -> None:
+    """Set `model` to None, and `file`, where there is one argument."""
+    if arguments.file is None:
+        arguments.model, arguments.file = None, arguments.model
+    if arguments.file is None:
+        raise ValueError(f"the following arguments are required: FILE (see amofa {command} --help)")
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
@@ -113,6 +134,14 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         type=column_list,
         metavar="LIST",
         help="columns not to use, in the same way; they may hold any text",
+    )
+    parser.add_argument(
+        "--missing",
+        type=_value_list,
+        action="extend",
+        metavar="LIST",
+        help="numbers or words that mark missing values, with commas (--missing=-9,-99), besides empty cells, NA, N/A, "
+        "NaN, NULL, None and ?; may be given several times",
     )
     parser.add_argument(
         "--index",

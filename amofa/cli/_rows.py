@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amofa._model.text import aligned
-from amofa._search.options import FitOptions
 from amofa._search.progress import can_be_shown, progress_of_fits
 from amofa._typing import FloatArray
 from amofa.classes import ClassMixtures, fit_classes, load_classes
 from amofa.cli._columns import free_name
-from amofa.cli._files import check_regular_output, is_of_classes, named_columns, read, read_for, table_target
+from amofa.cli._files import check_regular_output, is_model, is_of_classes, named_columns, read, read_for, table_target
+from amofa.cli._models import FIT_OPTIONS, read_and_fit
 from amofa.cli._options import (
     Command,
     add_clusters,
@@ -25,6 +25,7 @@ from amofa.cli._options import (
     add_json,
     add_keep,
     add_model,
+    add_model_or_not_and_table,
     add_output,
     add_quiet,
     add_table,
@@ -32,6 +33,7 @@ from amofa.cli._options import (
     add_weights,
     given_options,
     seed,
+    take_model_and_table,
 )
 from amofa.cli._output import say, say_json, whole
 from amofa.cli._tables import Table, write_table
@@ -40,7 +42,7 @@ from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Options of the fits that `amofa classify` has.
-_FIT_OPTIONS = [option for option in fields(FitOptions) if option.name == "tails"]
+_CLASS_OPTIONS = [option for option in FIT_OPTIONS if option.name == "tails"]
 # Lines of `amofa score`, by name in its JSON object.
 _SCORES = {
     "n_samples": "rows              {:14g}",
@@ -155,11 +157,17 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
 
 
 def _impute(arguments: argparse.Namespace) -> None:
+    take_model_and_table(arguments, "impute")
     target = table_target(arguments)
+    _check_use_of_model(arguments)
     if arguments.seed is not None and not arguments.draws:
         raise ValueError("--seed needs --draws")
-    model = load(arguments.model)
-    table, known = _read_known(model, arguments, keep=arguments.keep)
+    known = None
+    if arguments.model is None:
+        table, model = read_and_fit(arguments, keep=arguments.keep)
+    else:
+        model = load(arguments.model)
+        table, known = _read_known(model, arguments, keep=arguments.keep)
     filled = model.impute(table.values, known_columns=known, draws=arguments.draws, random_state=arguments.seed)
     columns = named_columns(model if known else model._named(table.names), filled)
     # A column of the file is filled in where it stands.
@@ -167,6 +175,18 @@ def _impute(arguments: argparse.Namespace) -> None:
     for name, column in columns.items():
         table.kept[places.get(name) or free_name(name, table.kept)] = column
     write_table(target, table.kept, form=table.form)
+
+
+def _check_use_of_model(arguments: argparse.Namespace) -> None:
+    """Check that there are no options of a fit if there is a model, and that FILE is not a model if there is none."""
+    if arguments.model is None:
+        if is_model(arguments.file):
+            raise ValueError(f"{arguments.file} is a model; add the table whose cells it is to fill in")
+        return
+    of_fits = [*given_options(arguments, FIT_OPTIONS), *([] if arguments.weights is None else ["weights"])]
+    if of_fits:
+        option = of_fits[0].replace("_", "-")
+        raise ValueError(f"--{option} is for a fit; leave out {arguments.model} to fit {arguments.file}")
 
 
 def _read_known(
@@ -183,9 +203,12 @@ def _read_known(
 
 
 def _add_impute(parser: argparse.ArgumentParser) -> None:
-    parser.description = f"{parser.description} With --columns by name, some of the model's columns are enough."
-    add_model(parser)
-    add_table(parser)
+    parser.description = (
+        f"{parser.description} With --columns by name, some of the model's columns are enough. Without MODEL, it is "
+        "fitted to FILE, with the options of amofa fit."
+    )
+    add_model_or_not_and_table(parser)
+    add_weights(parser)
     parser.add_argument(
         "--draws", action="store_true", help="fill in draws from the conditional distribution, not its mean"
     )
@@ -194,6 +217,8 @@ def _add_impute(parser: argparse.ArgumentParser) -> None:
     )
     add_keep(parser)
     add_output(parser)
+    add_fit_options(parser, FIT_OPTIONS)
+    add_quiet(parser)
 
 
 # ---- classify --------------------------------------------------------------------------------------------------------
@@ -224,7 +249,7 @@ def _classify(arguments: argparse.Namespace) -> None:
             sample_weight=train.weights,
             priors=arguments.priors,
             apply=apply,
-            **given_options(arguments, _FIT_OPTIONS),
+            **given_options(arguments, _CLASS_OPTIONS),
         )
     if arguments.save is not None:
         models = tuple(model._named(train.names) for model in classes.models)
@@ -317,7 +342,7 @@ def _add_classify(parser: argparse.ArgumentParser) -> None:
         default="uniform",
         help="uniform, or empirical: class shares in TRAIN (default: %(default)s)",
     )
-    add_fit_options(parser, _FIT_OPTIONS)
+    add_fit_options(parser, _CLASS_OPTIONS)
     parser.add_argument("--proba", action="store_true", help="add the probability of each class: p_NAME, ...")
     parser.add_argument(
         "--score",
@@ -341,7 +366,7 @@ COMMANDS = (
         "amofa predict iris.npz new.csv --proba -o labels.csv",
     ),
     Command("score", _score, _add_score, "print how well a model describes rows", "amofa score iris.npz new.csv"),
-    Command("impute", _impute, _add_impute, "fill in missing cells", "amofa impute iris.npz holes.csv -o whole.csv"),
+    Command("impute", _impute, _add_impute, "fill in missing cells", "amofa impute holes.csv -o whole.csv"),
     Command(
         "classify",
         _classify,

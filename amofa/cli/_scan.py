@@ -37,7 +37,7 @@ def _scan(arguments: argparse.Namespace) -> None:
         # No windows, even where there is a screen. If matplotlib is not installed, this says so before the fits.
         plot.use_files()
     given = given_options(arguments, _OPTIONS)
-    table = read(arguments, arguments.file, weights=arguments.weights)
+    table = read(arguments, arguments.file, weights=arguments.weights, may_be_missing=True)
     shown = can_be_shown() and not arguments.quiet
     numbers = arguments.n_components
     try:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from amofa._data.checks import check_incomplete_table, check_table
 from amofa.cli._columns import Columns, Selection
-from amofa.cli._header import USUAL_FORMAT, TextFormat
+from amofa.cli._header import USUAL_FORMAT, Cells, TextFormat
 from amofa.cli._parquet import PARQUET, read_parquet, write_parquet
 from amofa.cli._text import COMPRESSED, DELIMITERS, STANDARD_STREAM, read_text, suffix
 
@@ -56,6 +56,7 @@ def read_table(
     n_features: int | None = None,
     may_lack_labels: bool = False,
     may_be_missing: bool = False,
+    missing: Sequence[str] | None = None,
 ) -> Table:
     """Read a table of numbers.
 
@@ -83,6 +84,8 @@ def read_table(
         Array of an .npz file. Not needed if only one has two dimensions.
     may_be_missing : bool
         Whether cells may be missing; they are NaN.
+    missing : sequence of str, optional
+        Numbers and, in text, words that mark missing cells, besides those that always do.
     """
     name = "standard input" if source == STANDARD_STREAM else source
     is_text = suffix(source) not in (".npy", ".npz", PARQUET)
@@ -99,8 +102,10 @@ def read_table(
     selection = Selection(
         name, columns, weights, labels, names, may_lack_labels, n_features, exclude or (), index, keep
     )
+    numbers, words = _numbers_and_words(missing or (), Cells(decimal))
     if is_text:
-        found = read_text(source, selection, TextFormat(delimiter, decimal, header), may_be_missing=may_be_missing)
+        form = TextFormat(delimiter, decimal, header, frozenset(words))
+        found = read_text(source, selection, form, may_be_missing=may_be_missing)
     elif suffix(source) == PARQUET:
         found = read_parquet(source, selection)
     else:
@@ -108,6 +113,7 @@ def read_table(
     values, row_weights, found_names = found.numbers, None, found.names
     if weights is not None:
         row_weights, values, found_names = values[:, -1], values[:, :-1], found_names and found_names[:-1]
+    values = _without(values, numbers)
     try:
         if may_be_missing:
             table, _ = check_incomplete_table(values, name=name, n_features=n_features)
@@ -126,6 +132,20 @@ def _check_delimiter(delimiter: str, table: str, is_text: bool) -> None:
         raise ValueError(f"{table} is not a text file, so it has no delimiter")
     if len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"+-.\r\n':
         raise ValueError(f"delimiter must be one character that cannot be part of a number, got {delimiter!r}")
+
+
+def _numbers_and_words(missing: Sequence[str], cells: Cells) -> tuple[list[float], list[str]]:
+    """Divide what marks missing cells into numbers, however they are written, and words, with infinite numbers."""
+    numbers = [float(cells.plain(mark)) for mark in missing if cells.is_number(mark)]
+    return numbers, [mark for mark in missing if not (cells.is_number(mark) and np.isfinite(float(cells.plain(mark))))]
+
+
+def _without(values: NDArray[Any], numbers: Sequence[float]) -> NDArray[Any]:
+    """Return a table with NaN in place of some numbers."""
+    if not numbers or values.dtype.kind not in "biuf":
+        return values
+    marked = np.logical_or.reduce([values == number for number in numbers])
+    return np.where(marked, np.nan, values)
 
 
 # ---- numpy's files ---------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def _open_text(source: str, name: str) -> Iterator[TextIO]:
 
 
 def _read(stream: TextIO, selection: Selection, form: TextFormat, may_be_missing: bool) -> Columns:
-    table, read_cells = selection.table, Cells(form.decimal)
+    table, read_cells = selection.table, form.cells
     names, width, records, form = _read_header(stream, selection, form)
     first_line, first = next(records)
     records = chain([(first_line, first)], records)
@@ -163,7 +163,7 @@ def _has_header(
     """Return whether the first line has names; warn if that is a guess that the lines leave open."""
     if form.header is not None:
         return form.header
-    guess = guess_header(first, second or [], selection.known_names, Cells(form.decimal))
+    guess = guess_header(first, second or [], selection.known_names, form.cells)
     if not guess.is_sure and second is not None:
         read_as, option = ("names of columns", "--no-header") if guess.has_names else ("a row", "--header")
         warn_caller(f"line {line} of {selection.table} was read as {read_as}; if it is not, pass {option}")

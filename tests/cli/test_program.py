@@ -143,11 +143,14 @@ def test_memory_error_without_words(monkeypatch, refusal):
     assert refusal("demo") == "there is not enough memory"
 
 
-def test_values_that_are_missing(refusal):
-    write("x.csv", "a,b\n1,2\n3,\n")
-    assert refusal("fit", "x.csv") == "x.csv, line 3, column 'b': the value is missing"
-    np.save("x.npy", [[1.0, np.nan]])
-    assert refusal("fit", "x.npy").startswith("x.npy has 1 value that is NaN or infinite, the first in row 0, column 1")
+def test_values_that_are_infinite(refusal):
+    write("x.csv", "a,b\n1,\n3,inf\n")
+    np.save("x.npy", [[1.0, np.nan], [np.inf, 2.0]])
+    for command in ("fit", "scan", "impute"):
+        message = refusal(command, "x.csv")
+        assert message.startswith("x.csv, line 3, column 'b': 'inf' is not a finite number; if it marks a missing")
+        message = refusal(command, "x.npy")
+        assert message.startswith("x.npy has 1 value that is infinite, the first in row 1, column 0 (from 0); put NaN")
 
 
 def test_weights_that_cannot_be(refusal):

@@ -252,8 +252,60 @@ def test_impute_from_some_columns(run, refusal, iris):
 def test_refusals_of_impute(refusal):
     assert refusal("impute", "model.npz", "rows.npy", "--seed", "3") == "--seed needs --draws"
     write("bad.csv", "x,y\n1,inf\n")
-    assert refusal("impute", "model.npz", "bad.csv") == "bad.csv, line 2, column 'y': 'inf' is not a finite number"
+    message = "bad.csv, line 2, column 'y': 'inf' is not a finite number"
+    assert refusal("impute", "model.npz", "bad.csv").startswith(message)
     assert refusal("impute", "model.npz", "bad.csv", "-o", "bad.csv") == "bad.csv cannot be both input and output"
+
+
+@pytest.fixture
+def holes(rows, rng):
+    """holes.csv, the rows with missing cells, and their array."""
+    X = np.where(rng.random(rows.shape) < 0.1, np.nan, rows)
+    lines = [",".join("-9999" if np.isnan(cell) else repr(cell) for cell in row) for row in X.tolist()]
+    write("holes.csv", "\n".join(["x,y", *lines, ""]))
+    return X
+
+
+def test_fits_and_scans_take_missing_cells(run, holes):
+    run("fit", "holes.csv", "--missing", "-9999", "-o", "fit.npz")
+    model, expected = amofa.load("fit.npz"), amofa.fit(holes)
+    np.testing.assert_array_equal(model.means, expected.means)
+    assert model.feature_names == ("x", "y")
+    found = strict_json(run("scan", "holes.csv", "--missing=-9999", "--n-components", "1-2", "--json"))
+    costs = amofa.scan(holes, [1, 2])
+    assert [row["cost"] for row in found["models"]] == [row.cost for row in costs]
+
+
+def test_impute_without_a_model_is_a_fit(run, holes):
+    run("impute", "holes.csv", "--missing=-9999", "-o", "whole.csv")
+    expected = amofa.fit(holes).impute(holes)
+    np.testing.assert_array_equal(np.loadtxt("whole.csv", delimiter=",", skiprows=1), expected)
+    given = run("impute", "--missing=-9999", "--n-components", "1", "holes.csv", "--keep").splitlines()
+    assert given[0] == "x,y"
+    expected = amofa.fit(holes, n_components=1).impute(holes)
+    np.testing.assert_array_equal(np.loadtxt(given[1:], delimiter=","), expected)
+    np.save("holes.npy", np.where(np.isnan(holes), 1e9, holes))
+    drawn = np.loadtxt(
+        run("impute", "holes.npy", "--missing=-1,1e9", "--draws", "--seed", "3").splitlines()[1:], delimiter=","
+    )
+    np.testing.assert_array_equal(drawn, amofa.fit(holes).impute(holes, draws=True, random_state=3))
+
+
+@pytest.mark.usefixtures("files")
+def test_options_may_stand_between_model_and_table(run, mixture):
+    write("some.csv", "x,y\n30.0,\n")
+    assert run("impute", "model.npz", "--columns", "x,y", "some.csv") == run("impute", "model.npz", "some.csv")
+
+
+@pytest.mark.usefixtures("files")
+def test_refusals_of_impute_without_a_model(refusal):
+    assert refusal("impute") == "the following arguments are required: FILE (see amofa impute --help)"
+    assert refusal("impute", "model.npz") == "model.npz is a model; add the table whose cells it is to fill in"
+    message = "is for a fit; leave out model.npz to fit rows.csv"
+    assert refusal("impute", "model.npz", "rows.csv", "--max-factors", "1") == f"--max-factors {message}"
+    assert refusal("impute", "model.npz", "rows.csv", "--weights", "w") == f"--weights {message}"
+    assert refusal("impute", "rows.csv", "-o", "rows.csv") == "rows.csv cannot be both input and output"
+    assert refusal("impute", "none.csv") == "none.csv: No such file or directory"
 
 
 @pytest.mark.usefixtures("files")

@@ -12,6 +12,7 @@ import pytest
 from amofa import AmofaWarning
 from amofa.cli._tables import read_table, write_table
 
+INFINITE = "is not a finite number; if it marks a missing value, pass --missing"
 # How to leave out columns that hold text.
 OUT = "; leave out columns of text by --exclude {}"
 ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
@@ -691,13 +692,45 @@ def test_cells_that_may_be_missing(file, cell):
     ("content", "message"),
     [
         ("a,b\n1,\n3,x\n", "FILE, line 3, column 'b': 'x' is not a number" + OUT.format("b")),
-        ("a,b\n1,\n3,inf\n", "FILE, line 3, column 'b': 'inf' is not a finite number"),
-        ("a,b\n1,2\n3,inf\n", "FILE, line 3, column 'b': 'inf' is not a finite number"),
+        ("a,b\n1,\n3,inf\n", f"FILE, line 3, column 'b': 'inf' {INFINITE}=inf"),
+        ("a,b\n1,2\n3,- 1e999\n", "FILE, line 3, column 'b': '- 1e999' is not a number" + OUT.format("b")),
+        ("a,b\n1,2\n3,-1e999\n", f"FILE, line 3, column 'b': '-1e999' {INFINITE}=-1e999"),
         ("a,b\n1,\n3\n", "FILE, line 3: the number of values is 1, expected 2"),
     ],
 )
 def test_what_is_wrong_is_so_beside_missing_cells(file, content, message):
     assert refusal(file("x.csv", content), may_be_missing=True) == message
+
+
+@pytest.mark.parametrize("mark", ["-9999", "-9999.0", "-9.999e3", "-", "inf", "-Inf", "not seen", "0"])
+def test_marks_of_missing_cells(file, mark):
+    source = file("x.csv", f"a,b,w\n1,2,0\n3,{mark},1\n4,NA,1\n")
+    table = read_table(source, weights="w", may_be_missing=True, missing=["-9999", "-", "inf", "-Inf", "not seen", "0"])
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, np.nan], [4, np.nan]])
+    # Those of numbers are not weights.
+    np.testing.assert_array_equal(table.weights, [0, 1, 1])
+    assert "the value is missing" in refusal(source, missing=[mark]) or mark in ("-9999", "-9999.0", "-9.999e3", "0")
+
+
+def test_marks_of_missing_cells_with_decimal_commas(file):
+    source = file("x.csv", "a;b\n1,5;-9,50\n-9,5;2\n")
+    values = read_table(source, decimal=",", may_be_missing=True, missing=["-9,5"]).values
+    np.testing.assert_array_equal(values, [[1.5, np.nan], [np.nan, 2]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+def test_marks_of_missing_cells_in_numpys_files(tmp_path, dtype):
+    source = str(tmp_path / "x.npy")
+    np.save(source, np.array([[1, -99.9], [-9, 3]]).astype(dtype))
+    values = read_table(source, may_be_missing=True, missing=["-99.9", "-99", "-9", "word"]).values
+    np.testing.assert_array_equal(values, [[1, np.nan], [np.nan, 3]])
+    assert refusal(source, missing=["-9"]).startswith("FILE has 1 value that is NaN or infinite")
+
+
+def test_a_mark_in_the_first_line_is_no_name(file):
+    source = file("x.csv", "1,miss,3\n4,5,6\n")
+    values = read_table(source, may_be_missing=True, missing=["miss"]).values
+    np.testing.assert_array_equal(values, [[1, np.nan, 3], [4, 5, 6]])
 
 
 def test_missing_cells_in_numpys_files(tmp_path):
