@@ -110,8 +110,8 @@ class LocalSplitter:
         lines_show_groups = self.worth_a_trial < np.inf and local.n_rows >= local.n_features
         evidence = survey.evidence_of_groups()
         if not local.is_complete:
-            # What the cells of some rows show, those of all do.
-            evidence *= local.column_weights.sum() / few[0].best_seen().column_weights.sum()
+            # More cells show more; what shows by chance, of which this is the largest, does not grow.
+            evidence *= float(np.sqrt(local.column_weights.sum() / few[0].best_seen().column_weights.sum()))
         if lines_show_groups and evidence < self._price(local.total_weight, whole):
             return replace(none, fits=True, thorough=True)
         best = self._race(*few, self._starts(survey, x, weights))
