@@ -134,53 +134,54 @@ cdef Py_ssize_t stride_of_products(Py_ssize_t p) noexcept nogil:
     return (triangle(p) + AMOFA_PRODUCTS) // AMOFA_PRODUCTS * AMOFA_PRODUCTS
 
 
-cdef double *take(double **at, Py_ssize_t length) noexcept nogil:
-    """Return the next values of memory, in whole cache lines."""
-    cdef double *found = at[0]
+cdef double *take(double *memory, Py_ssize_t *at, Py_ssize_t length) noexcept nogil:
+    """Return the next values of memory, in whole cache lines; without memory, count them only."""
+    cdef Py_ssize_t start = at[0]
     at[0] += (length + 7) // 8 * 8
-    return found
+    return memory + start if memory != NULL else NULL
 
 
-cdef int *take_integers(double **at, Py_ssize_t length) noexcept nogil:
-    return <int *> take(at, length // 2 + 1)
+cdef int *take_integers(double *memory, Py_ssize_t *at, Py_ssize_t length) noexcept nogil:
+    return <int *> take(memory, at, length // 2 + 1)
 
 
 cdef Py_ssize_t lay_out(
     Py_ssize_t n, Py_ssize_t K, Py_ssize_t d, Py_ssize_t p, double *work, Space *space,
 ) noexcept nogil:
-    """Give all arrays for n rows their places in memory, and return its length."""
-    cdef double *at = <double *> ((<size_t> work + 63) & ~(<size_t> 63))
+    """Give all arrays for n rows their places in memory, if it is not NULL, and return its length."""
+    cdef double *memory = <double *> ((<size_t> work + 63) & ~(<size_t> 63))
+    cdef Py_ssize_t at = 0
     cdef Py_ssize_t stride = rows_of_block(K, d, p)
     cdef Rows *rows = &space.rows
-    space.analyser.products = take(&at, (d + 1) * stride_of_products(p))
-    space.analyser.scaled = take(&at, p * d)
-    space.analyser.normalisers = take(&at, d + 1)
-    space.analyser.nowhere = take(&at, d)
-    space.patterns.of_rows = take_integers(&at, n)
-    space.patterns.columns = take_integers(&at, n * d)
-    space.patterns.seen = take_integers(&at, n)
+    space.analyser.products = take(memory, &at, (d + 1) * stride_of_products(p))
+    space.analyser.scaled = take(memory, &at, p * d)
+    space.analyser.normalisers = take(memory, &at, d + 1)
+    space.analyser.nowhere = take(memory, &at, d)
+    space.patterns.of_rows = take_integers(memory, &at, n)
+    space.patterns.columns = take_integers(memory, &at, n * d)
+    space.patterns.seen = take_integers(memory, &at, n)
     rows.stride = stride
-    rows.patterns = take_integers(&at, stride)
-    rows.of_rows = take_integers(&at, stride)
-    rows.count = take(&at, stride)
-    rows.x = take(&at, d * stride)
-    rows.seen = take(&at, d * stride)
-    rows.deviations = take(&at, d * stride)
-    rows.fit = take(&at, d * stride)
-    rows.choleskys_of_patterns = take(&at, (triangle(p) + 1) * stride)
-    rows.choleskys = take(&at, (triangle(p) + 1) * stride)
-    rows.scores = take(&at, p * stride)
-    rows.distance = take(&at, stride)
-    rows.memory = take(&at, max(stride, (p + 1) * d))
-    space.log_joint = take(&at, K * stride)
-    space.shares = take(&at, K * stride)
-    space.log_density = take(&at, stride)
-    space.row_sum = take(&at, stride)
-    space.tails = take(&at, stride)
-    space.responsibilities = take(&at, K * n)
-    space.roots = take(&at, n + 8)
-    space.selected = take_integers(&at, n)
-    return at - work
+    rows.patterns = take_integers(memory, &at, stride)
+    rows.of_rows = take_integers(memory, &at, stride)
+    rows.count = take(memory, &at, stride)
+    rows.x = take(memory, &at, d * stride)
+    rows.seen = take(memory, &at, d * stride)
+    rows.deviations = take(memory, &at, d * stride)
+    rows.fit = take(memory, &at, d * stride)
+    rows.choleskys_of_patterns = take(memory, &at, (triangle(p) + 1) * stride)
+    rows.choleskys = take(memory, &at, (triangle(p) + 1) * stride)
+    rows.scores = take(memory, &at, p * stride)
+    rows.distance = take(memory, &at, stride)
+    rows.memory = take(memory, &at, max(stride, (p + 1) * d))
+    space.log_joint = take(memory, &at, K * stride)
+    space.shares = take(memory, &at, K * stride)
+    space.log_density = take(memory, &at, stride)
+    space.row_sum = take(memory, &at, stride)
+    space.tails = take(memory, &at, stride)
+    space.responsibilities = take(memory, &at, K * n)
+    space.roots = take(memory, &at, n + 8)
+    space.selected = take_integers(memory, &at, n)
+    return at
 
 
 cdef Py_ssize_t space_length(Py_ssize_t n, Py_ssize_t K, Py_ssize_t d, Py_ssize_t p) noexcept nogil:
