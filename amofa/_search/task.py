@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,13 +23,15 @@ from amofa._search.init import LabelledRows, analysers_of_groups, moments_of_gro
 from amofa._search.levels import Levels
 from amofa._search.monitor import Monitor
 from amofa._search.options import AUTO, EVIDENCE, NORMAL, FitOptions
-from amofa._search.paper import PaperSearch
 from amofa._search.paper_moves import with_tied_noise
 from amofa._search.state import END, State
 from amofa._typing import FloatArray
 from amofa.criterion import CRITERIA, Counted, Evidence, Pricing, n_parameters
 from amofa.history import Step
 from amofa.mixture import MixtureOfFactorAnalyzers
+
+if TYPE_CHECKING:
+    from amofa._search.paper import PaperSearch
 
 # Bounds of the centre of the prior, in units of a column's variance: beyond them it is the same power anyway.
 _PRIOR_SCALES = 1e-100, 1e100
@@ -86,6 +88,9 @@ class Task:
         return self._paper(state, monitor) if self.options.is_paper else self._default(state, monitor)
 
     def _paper(self, state: State, monitor: Monitor) -> PaperSearch:
+        # Imported late, since few fits need it.
+        from amofa._search.paper import PaperSearch
+
         options, constraints = self.options, self.options.constraints
         assert options.criterion is not None
         settings = Settings(
