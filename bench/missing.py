@@ -12,7 +12,6 @@ import argparse
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from clusters import FloatArray, labelled
@@ -61,11 +60,11 @@ def mar(X: FloatArray, share: float, seed: int) -> FloatArray:
     return holes
 
 
-def analysers(seed: int) -> tuple[FloatArray, FloatArray]:
-    """Draw 2000 rows of three groups of 5 factors in 20 columns, with their labels."""
+def analysers(seed: int, n: int = 2000) -> tuple[FloatArray, FloatArray]:
+    """Draw rows of three groups of 5 factors in 20 columns, with their labels."""
     rng = np.random.default_rng(seed)
-    y = rng.integers(3, size=2000)
-    X = np.empty((2000, 20))
+    y = rng.integers(3, size=n)
+    X = np.empty((n, 20))
     for k in range(3):
         rows = np.flatnonzero(y == k)
         factors = rng.standard_normal((len(rows), 5)) @ rng.standard_normal((5, 20))
@@ -161,14 +160,13 @@ def densities(run: Run) -> None:
 
 
 def _densities(run: Run, draw: Callable, seed: int) -> tuple[float, float]:
-    X, test = draw(seed)[0], draw(seed)[0] if draw is analysers else draw(seed + 5000)[0]
-    whole, holes = run.fit(X)[0], run.fit(mcar(X, 0.2, seed))[0]
-    return float(whole.score_samples(test).mean()), float(holes.score_samples(test).mean())
-
-
-class Timed(NamedTuple):
-    seconds: float
-    n_components: int
+    if draw is analysers:
+        X, test = np.split(analysers(seed, 4000)[0], 2)
+    else:
+        X, test = draw(seed)[0], draw(seed + 5000)[0]
+    models = [run.fit(rows)[0] for rows in (X, mcar(X, 0.2, seed))]
+    whole, holes = (float(model.score_samples(test).mean()) for model in models)
+    return whole, holes
 
 
 def passes(run: Run) -> None:
@@ -208,13 +206,13 @@ def _cpu(function: Callable[[], object]) -> float:
 
 
 def fits(run: Run) -> None:
-    """CPU time of a fit over that of the whole table, geometric mean over draws; nothing else may run."""
-    for name in run.chosen(("example_1", "example_2", "analysers", *LARGE), ("example_2",)):
+    """CPU time of fits over that of fits of the whole tables; nothing else may run."""
+    draws = {"example_1": example_1, "example_2": example_2, "analysers": analysers}
+    for name in run.chosen((*draws, *LARGE), ("example_2",)):
         if name in LARGE:
             tables = [load(run.data, name)["X"][:MOST_ROWS].astype(np.float64)]
         else:
-            draw = {"example_1": example_1, "example_2": example_2, "analysers": analysers}[name]
-            tables = [draw(seed)[0] for seed in range(min(5, run.draws))]
+            tables = [draws[name](seed)[0] for seed in range(min(5, run.draws))]
         for share in (0.1, 0.3):
             times = np.array(
                 [[run.fit(Y, n_threads=1)[1] for Y in (X, mcar(X, share, i))] for i, X in enumerate(tables)]

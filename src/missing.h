@@ -194,66 +194,40 @@ AMOFA_SIMD void amofa_weigh_filled(ptrdiff_t n, ptrdiff_t d, const double *restr
     }
 }
 
-/* Up to this number of missing columns, loops over them are too short for vectors. */
-enum { AMOFA_FEW_MISSING = 12 };
-
-/* B = L^-1 Lambda_m (p, m) of missing columns, with a Cholesky factor L in steps of ld. */
-AMOFA_INLINE void amofa_missing_loadings(ptrdiff_t m, const int32_t *restrict missing, ptrdiff_t d, ptrdiff_t p,
-                                         const double *restrict loadings, const double *restrict c, ptrdiff_t ld,
-                                         double *restrict b)
-{
-    for (ptrdiff_t q = 0; q < p; q++) {
-        const double *restrict factor = c + q * (q + 1) / 2 * ld;
-        double *restrict value = b + q * m;
-        for (ptrdiff_t a = 0; a < m; a++) value[a] = loadings[q * d + missing[a]];
-        for (ptrdiff_t r = 0; r < q; r++) {
-            const double f = factor[r * ld], *restrict other = b + r * m;
-            for (ptrdiff_t a = 0; a < m; a++) value[a] -= f * other[a];
-        }
-        const double inverse = factor[q * ld];
-        for (ptrdiff_t a = 0; a < m; a++) value[a] *= inverse;
-    }
-}
+/* Missing columns that are worked on together, in registers. */
+enum { AMOFA_TOGETHER = 8 };
 
 /*
  * Add to the lower triangle of scatter (d, d) the weight times the covariance of the m missing columns, the last one
- * first, given the others: Lambda_m' C^-1 Lambda_m + Psi_m, with the Cholesky factor of C in steps of ld. Work space b
- * (p + 1, m).
+ * first, given the others: Lambda_m' C^-1 Lambda_m + Psi_m = B' B + Psi_m, B = L^-1 Lambda_m, with the Cholesky factor L
+ * of C in steps of ld. Work space b: p rows of m values and up to seven more.
  */
 AMOFA_SIMD void amofa_add_missing(ptrdiff_t m, const int32_t *restrict missing, ptrdiff_t d, ptrdiff_t p,
                                   const double *restrict loadings, const double *restrict scale,
                                   const double *restrict c, ptrdiff_t ld, double weight, double *restrict b,
                                   double *restrict scatter)
 {
-    double *restrict row = b + p * m;
-    if (m <= AMOFA_FEW_MISSING) {
-        /* One after the other, with the factors in the inner loop. */
-        for (ptrdiff_t a = 0; a < m; a++) {
-            double *restrict own = b + a * p, *restrict to = scatter + missing[a];
-            for (ptrdiff_t q = 0; q < p; q++) {
-                const double *restrict factor = c + q * (q + 1) / 2 * ld;
-                double value = loadings[q * d + missing[a]];
-                for (ptrdiff_t r = 0; r < q; r++) value -= factor[r * ld] * own[r];
-                own[q] = value * factor[q * ld];
-            }
-            for (ptrdiff_t o = 0; o <= a; o++) {
-                double total = o == a ? 1.0 / scale[missing[a]] : 0.0;
-                for (ptrdiff_t q = 0; q < p; q++) total += own[q] * b[o * p + q];
-                to[missing[o] * d] += weight * total;
-            }
+    const ptrdiff_t ldb = (m + AMOFA_TOGETHER - 1) / AMOFA_TOGETHER * AMOFA_TOGETHER;
+    for (ptrdiff_t first = 0; first < m; first += AMOFA_TOGETHER)
+        for (ptrdiff_t q = 0; q < p; q++) {
+            const double *restrict factor = c + q * (q + 1) / 2 * ld;
+            double value[AMOFA_TOGETHER];
+            for (int k = 0; k < AMOFA_TOGETHER; k++)
+                value[k] = first + k < m ? loadings[q * d + missing[first + k]] : 0.0;
+            for (ptrdiff_t r = 0; r < q; r++)
+                for (int k = 0; k < AMOFA_TOGETHER; k++) value[k] -= factor[r * ld] * b[r * ldb + first + k];
+            for (int k = 0; k < AMOFA_TOGETHER; k++) b[q * ldb + first + k] = factor[q * ld] * value[k];
         }
-        return;
-    }
-    amofa_missing_loadings(m, missing, d, p, loadings, c, ld, b);
     for (ptrdiff_t a = 0; a < m; a++) {
         double *restrict to = scatter + missing[a];
-        for (ptrdiff_t o = 0; o <= a; o++) row[o] = 0.0;
-        for (ptrdiff_t q = 0; q < p; q++) {
-            const double f = b[q * m + a], *restrict value = b + q * m;
-            for (ptrdiff_t o = 0; o <= a; o++) row[o] += f * value[o];
+        for (ptrdiff_t first = 0; first <= a; first += AMOFA_TOGETHER) {
+            double sums[AMOFA_TOGETHER] = {0.0};
+            for (ptrdiff_t q = 0; q < p; q++)
+                for (int k = 0; k < AMOFA_TOGETHER; k++) sums[k] += b[q * ldb + a] * b[q * ldb + first + k];
+            const ptrdiff_t stop = a + 1 - first < AMOFA_TOGETHER ? a + 1 - first : AMOFA_TOGETHER;
+            for (ptrdiff_t k = 0; k < stop; k++) to[missing[first + k] * d] += weight * sums[k];
         }
-        row[a] += 1.0 / scale[missing[a]];
-        for (ptrdiff_t o = 0; o <= a; o++) to[missing[o] * d] += weight * row[o];
+        to[missing[a] * d] += weight / scale[missing[a]];
     }
 }
 

@@ -56,11 +56,12 @@ cdef extern from "products.h" nogil:
                          const double *scale, const double *w, double *projected, Py_ssize_t ld, double *distance)
     void amofa_self_products(Py_ssize_t n, Py_ssize_t d, const double *a, Py_ssize_t ld, double *c, Py_ssize_t ldc)
 
-# A block of rows, with its matrices, should not be much larger than the second-level cache (1 MB).
+# A block of rows, with its matrices, should not be much larger than the second-level cache (1 MB). Strides of an odd
+# number of cache lines (8 values) keep the rows of arrays from colliding there.
 cdef enum:
     BLOCK_VALUES = 131072
-    BLOCK_ROWS_MAX = 512
-    BLOCK_ROWS_MIN = 32
+    BLOCK_ROWS_MAX = 264
+    BLOCK_ROWS_MIN = 24
 
 
 # Patterns with fewer rows than this, on average, are not shared.
@@ -101,7 +102,7 @@ cdef struct Rows:
     double *choleskys              # (p (p + 1) / 2 + 1, stride), the log determinant in the last row
     double *scores                 # (p, stride), z
     double *distance               # (stride), squared Mahalanobis distances
-    double *memory                 # (stride), or (p + 1, d)
+    double *memory                 # (stride), or p rows of d + 7
 
 
 # Work space of one thread, for n rows.
@@ -127,7 +128,7 @@ cdef Py_ssize_t triangle(Py_ssize_t p) noexcept nogil:
 
 cdef Py_ssize_t rows_of_block(Py_ssize_t K, Py_ssize_t d, Py_ssize_t p) noexcept nogil:
     cdef Py_ssize_t values = 3 * d + 2 * triangle(p) + p + 2 * K + 8
-    return max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, BLOCK_VALUES // values // 8 * 8))
+    return max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, BLOCK_VALUES // values // 16 * 16 + 8))
 
 
 cdef Py_ssize_t stride_of_products(Py_ssize_t p) noexcept nogil:
@@ -172,7 +173,7 @@ cdef Py_ssize_t lay_out(
     rows.choleskys = take(memory, &at, (triangle(p) + 1) * stride)
     rows.scores = take(memory, &at, p * stride)
     rows.distance = take(memory, &at, stride)
-    rows.memory = take(memory, &at, max(stride, (p + 1) * d))
+    rows.memory = take(memory, &at, max(stride, p * (d + 7)))
     space.log_joint = take(memory, &at, K * stride)
     space.shares = take(memory, &at, K * stride)
     space.log_density = take(memory, &at, stride)
