@@ -7,7 +7,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from amofa._background import Background
 from amofa._kernels import _mixture, _statistics
 from amofa._typing import FloatArray
 
@@ -39,9 +41,12 @@ class Parameters:
         Component k has the rows ``offsets[k]:offsets[k + 1]`` of `loadings`.
     weights, degrees_of_freedom, means, uniquenesses, loadings : (K,), (K,), (K, d), (K, d), (P, d) float64
         Loadings have one row per factor. Degrees of freedom of normal components are infinite.
+    background : Background or None
+        What is there beside the components, whose weights sum to 1 all the same.
     """
 
     __slots__ = (
+        "background",
         "buffer",
         "degrees_of_freedom",
         "loadings",
@@ -55,6 +60,7 @@ class Parameters:
 
     def __init__(self, n_features: int, n_factors: Sequence[int]) -> None:
         self.n_features = n_features
+        self.background: Background | None = None
         self.n_factors = tuple(n_factors)
         K, d = len(self.n_factors), n_features
         offsets = [0, *accumulate(self.n_factors)]
@@ -68,7 +74,7 @@ class Parameters:
         self.loadings = self.buffer[loadings:].reshape(offsets[-1], d)
 
     @classmethod
-    def from_components(cls, components: Sequence[Component]) -> Parameters:
+    def from_components(cls, components: Sequence[Component], background: Background | None = None) -> Parameters:
         """Put components together and normalise their weights."""
         parameters = cls(len(components[0].mean), [len(c.loadings) for c in components])
         for k, c in enumerate(components):
@@ -78,6 +84,7 @@ class Parameters:
             parameters.uniquenesses[k] = c.uniquenesses
             parameters.loadings[parameters.offsets[k] : parameters.offsets[k + 1]] = c.loadings
         parameters.weights /= parameters.weights.sum()
+        parameters.background = background
         return parameters
 
     @classmethod
@@ -97,6 +104,11 @@ class Parameters:
         if np.isinf(degrees).all():
             return 0
         return 1 if (degrees == degrees[0]).all() else len(degrees)
+
+    @property
+    def background_weight(self) -> float:
+        """Weight of the background; 0 without one."""
+        return 0.0 if self.background is None else self.background.weight
 
     def component_loadings(self, k: int) -> FloatArray:
         """Return the loadings of component k as a view, (p_k, d)."""
@@ -119,7 +131,23 @@ class Parameters:
     def copy(self) -> Parameters:
         twin = Parameters(self.n_features, self.n_factors)
         twin.buffer[:] = self.buffer
+        twin.background = self.background
         return twin
+
+    def with_background(self, background: Background | None) -> Parameters:
+        """Return the same components beside another background, or none."""
+        twin = self.copy()
+        twin.background = background
+        return twin
+
+    def of_columns(self, columns: NDArray[np.intp]) -> Parameters:
+        """Return the components of some columns, in the given order, without a background."""
+        kept = Parameters(len(columns), self.n_factors)
+        kept.weights[:] = self.weights
+        kept.degrees_of_freedom[:] = self.degrees_of_freedom
+        for name in ("means", "uniquenesses", "loadings"):
+            np.take(getattr(self, name), columns, axis=1, out=getattr(kept, name))
+        return kept
 
     def with_tails(self, degrees_of_freedom: float | FloatArray) -> Parameters:
         """Return the same mixture with other degrees of freedom, of all components or (K,)."""
@@ -129,7 +157,7 @@ class Parameters:
 
     def without(self, k: int) -> Parameters:
         """Return the mixture without component k, whose weight is shared among the others in proportion."""
-        return self.from_components([c for j, c in enumerate(self.components()) if j != k])
+        return self.from_components([c for j, c in enumerate(self.components()) if j != k], self.background)
 
 
 class Evaluator:

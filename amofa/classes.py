@@ -281,8 +281,8 @@ def fit_classes(
         Maps over the fits, possibly in several processes.
     criterion : str, default "aic"
     **options
-        Options of `amofa.fit` except `checkpoint`. Those that fix numbers, except `n_factors`, apply to the mixtures
-        only. `max_time` is that of each fit.
+        Options of `amofa.fit` except `checkpoint` and `background`. Those that fix numbers, except `n_factors`, apply
+        to the mixtures only. `max_time` is that of each fit.
 
     Returns
     -------
@@ -315,6 +315,8 @@ def fit_classes(
     """
     if "checkpoint" in options:
         raise TypeError("checkpoint is for a single fit, but each class has several; leave it out")
+    if options.get("background") is not None:
+        raise TypeError("classes have no background, each row belongs to one of them; leave it out")
     rows = _Rows.of(check_table(X), y, sample_weight)
     if power is not None:
         power = check_positive("power", power)

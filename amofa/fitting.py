@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amofa._background import LogDensity
 from amofa._data.checks import check_incomplete_rows
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.incomplete import IncompleteSamples
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Standardized
+from amofa._em.profile_likelihood import MOST_BACKGROUND
 from amofa._search.checkpoint import Checkpoint, settings_of
 from amofa._search.constraints import REFINEMENT
 from amofa._search.init import check_init
@@ -33,6 +35,7 @@ from amofa.warnings import (
     warn_of_constant_columns,
     warn_of_interrupt,
     warn_of_little_weight,
+    warn_of_much_background,
     warn_of_no_convergence,
     warn_of_odd_columns,
     warn_of_redundant_columns,
@@ -63,6 +66,7 @@ def fit(
     prior_rows: float | None = None,
     tails: str = "normal",
     degrees_of_freedom: float | None = None,
+    background: str | LogDensity | None = None,
     tol: float = 1e-5,
     max_iter: int = 100,
     callback: Callback | None = None,
@@ -133,6 +137,13 @@ def fit(
     degrees_of_freedom : float, optional
         Of all t components, with ``tails="t"``: the fewer, the heavier their tails. If not given they are found between
         2.1 and 1000, one number for all components or, if that costs less, one for each.
+    background : {"uniform", "nested", "heavy", "auto"} or callable, optional
+        A density beside the components, for scattered rows that belong to no group (docs/background.md): that of a box
+        around the rows, "nested" boxes of which the smaller one is without far rows, or a multivariate t distribution
+        with one degree of freedom about the medians; "auto" tries all. Its share of the rows is found, and it is
+        dropped where that does not pay. Or a function that returns the log densities (n,) of rows (n, d), in nats; in
+        rows with missing cells, which are NaN, those of the other cells. Columns are then in units without far rows.
+        For normal tails of "thorough" only.
     tol : float, default 1e-5
         EM ends when the criterion is within about this of its limit, in nats per row. With "paper", EM ends when the
         criterion changes by less than this, and a move must gain more.
@@ -191,8 +202,8 @@ def fit(
         If columns are constant (they are modelled separately, with a uniqueness of `noise_floor` times the mean
         variance of the other columns, and affect no decision), if columns follow from others by sums and multiples
         (they affect no decision either: docs/algorithm.md), if weights sum to far less than the number of rows, if EM
-        of the chosen model did not converge, if fewer components than asked for can be told apart, if the fit was
-        interrupted or ran out of time, or if a checkpoint could not be written.
+        of the chosen model did not converge, if fewer components than asked for can be told apart, if half of the rows
+        are background, if the fit was interrupted or ran out of time, or if a checkpoint could not be written.
 
     Notes
     -----
@@ -222,7 +233,7 @@ def fit(
     # In the order of the fields, which is that of the arguments.
     options = FitOptions(
         n_components, n_factors, max_components, max_factors, init,
-        search, criterion, noise, noise_floor, prior_scale, prior_rows, tails, degrees_of_freedom,
+        search, criterion, noise, noise_floor, prior_scale, prior_rows, tails, degrees_of_freedom, background,
         tol, max_iter, callback, on_iteration, progress, on_interrupt, max_time, checkpoint, n_threads,
     )  # fmt: skip
     names = column_names(X)
@@ -258,7 +269,7 @@ def fit_checked(
 def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: FitOptions) -> Standardized:
     """Return the distinct rows of a table in the coordinates of a search."""
     distinct = merge_repeats(table, weights)
-    rows = Standardized.of(*distinct, by_body=not options.is_paper)
+    rows = Standardized.of(*distinct, by_body=not options.is_paper, by_rows=options.background is not None)
     _check_missing_cells(rows.samples, options)
     return rows.without_redundant_columns(*distinct) if options.may_leave_out_columns else rows
 
@@ -312,6 +323,7 @@ def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None, warns: bo
         if warns and has_ended:
             warn_of_no_convergence(found.converged, f"{REFINEMENT} x max_iter={options.max_iter}")
             warn_of_shortfall(constraints.n_components, found.n_components)
+            warn_of_much_background(found.parameters.background_weight, MOST_BACKGROUND)
         return model
     except KeyboardInterrupt as interrupt:
         if state.best is None:

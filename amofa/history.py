@@ -24,8 +24,9 @@ class Step:
         (components became several), "factor" (a component got one more factor, or those that were given), "merge"
         (pairs of components became one), "overshoot" (many splits, and merges of what did not pay), "exchange" (two
         components became one, and one became several), "remove" (downsizing), "share" (all components got the same
-        uniquenesses), "tails" (all components got heavier tails, or other degrees of freedom) or "refine" (more EM for
-        the chosen model).
+        uniquenesses), "tails" (all components got heavier tails, or other degrees of freedom), "background" (a
+        background was put beside the components, in the place of some of them), "drop" (a component went to the
+        background) or "refine" (more EM for the chosen model).
     component : int
         The component that changed, by its number before the step; -1 if there is none, or if several changed at once.
     n_factors : tuple of int

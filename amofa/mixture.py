@@ -20,6 +20,7 @@ from amofa._model.clusters import Clusters, cluster_labels, cluster_probabilitie
 from amofa._model.conditional import condition, fill
 from amofa._model.described import DescribedMixture
 from amofa._model.posterior import (
+    background_shares,
     coordinates,
     factor_scores,
     information_criterion,
@@ -40,6 +41,10 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
     from data, this class from arrays. Components with finite degrees of freedom have multivariate t distributions with
     these centres and scale matrices in place of normal ones: t-factor analysers, whose tails are heavier. A model is
     immutable, except for `set_output`: its arrays are read-only, and several threads may use it.
+
+    ``amofa.fit`` may put a background beside the components, f(x) = (1 - w) p(x) + w b(x), with w the
+    `background_weight`: see docs/background.md. Densities and criteria are then those of f, and `predict` returns -1
+    for rows of the background. Everything else is about rows of the components.
 
     Parameters
     ----------
@@ -111,7 +116,8 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         Returns
         -------
         (n,) intp
-            The first of the largest entries in each row of `predict_proba`.
+            The first of the largest entries in each row of `predict_proba`, or -1 where a background is likelier than
+            each component, or cluster.
 
         Raises
         ------
@@ -131,7 +137,9 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         labels = cluster_labels(self._parameters, rows, self._chosen_clusters(clusters))
         return self._framed(labels, ["cluster"], X)
 
-    def predict_proba(self, X: ArrayLike, *, clusters: Clusters | int | str | None = None) -> FloatArray:
+    def predict_proba(
+        self, X: ArrayLike, *, clusters: Clusters | int | str | None = None, background: bool = False
+    ) -> FloatArray:
         """Return the responsibilities: the posterior probability of every component for every row.
 
         Parameters
@@ -139,6 +147,9 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         X : (n, d) array-like
         clusters : Clusters, int or "auto", optional
             As in `predict`: return the probability of every cluster, the sum of those of its components.
+        background : bool, default False
+            Whether to return the probability of the background, too, as a last column: `outlier_scores`. By default,
+            probabilities are those of a row that belongs to a component.
 
         Returns
         -------
@@ -158,7 +169,37 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
             proba, kind = responsibilities(self._parameters, rows), "component"
         else:
             proba, kind = cluster_probabilities(self._parameters, rows, self._chosen_clusters(clusters)), "cluster"
-        return self._framed(proba, (f"{kind}_{k}" for k in range(proba.shape[1])), X)
+        names = [f"{kind}_{k}" for k in range(proba.shape[1])]
+        if background:
+            beside = background_shares(self._parameters, rows)[:, None]
+            proba, names = np.concatenate([(1.0 - beside) * proba, beside], axis=1), [*names, "background"]
+        return self._framed(proba, names, X)
+
+    def outlier_scores(self, X: ArrayLike) -> FloatArray:
+        """Return the posterior probability of the background for every row.
+
+        Parameters
+        ----------
+        X : (n, d) array-like
+
+        Returns
+        -------
+        (n,) float64
+            From 0 to 1; 0 without a background.
+
+        Examples
+        --------
+        >>> import amofa
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(0, 1, (300, 2)), rng.uniform(-30, 30, (30, 2))])
+        >>> model = amofa.fit(X, background="uniform")
+        >>> model.background_weight > 0.05, model.outlier_scores([[0.0, 1.0], [9.0, -9.0]]).round(2)
+        (True, array([0., 1.]))
+        >>> model.predict([[0.0, 1.0], [9.0, -9.0]])
+        array([ 0, -1])
+        """
+        scores = background_shares(self._parameters, self._samples(X))
+        return self._framed(scores, ["background"], X)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return the log density of every row, in nats.
@@ -294,11 +335,13 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
             where z are the factor scores and C^-1 is their covariance given the values. A t component with nu degrees
             of freedom has nu + o of them, and its scale matrix is this one times (nu + m) / (nu + o), where m is the
             squared Mahalanobis distance of the o values that are known. (Of a component of weight 0, it is this one.)
+            The weight of a background is then its posterior probability, and its density that of the other columns.
 
         Raises
         ------
         TypeError, ValueError
-            If there are no such columns, or no others, or if values are not one real number for each, finite or NaN.
+            If there are no such columns, or no others, or if values are not one real number for each, finite or NaN; if
+            the background is a function.
 
         Notes
         -----
@@ -362,6 +405,7 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         -----
         The cost is O(d sum_k p_k) for each row, and O(d sum_k p_k^2) for each pattern of missing cells. Where a t
         component has at most one degree of freedom and nothing of the row is observed, its centre stands for its mean.
+        Every row is taken for one of the components: a background says nothing of missing cells.
 
         Examples
         --------

@@ -127,6 +127,14 @@ def warn_of_no_convergence(converged: bool, iterations: str) -> None:
         warn_caller(f"EM of the chosen model did not converge within {iterations} iterations; allow more")
 
 
+def warn_of_much_background(weight: float, most: float) -> None:
+    """Warn if the weight of the background has reached the most that it may have."""
+    if weight >= most:
+        warn_caller(
+            f"the background has {most:.0%} of the rows, the most that it may have: it is no background of groups"
+        )
+
+
 def warn_of_shortfall(wanted: int | None, reached: int) -> None:
     if wanted is not None and reached < wanted:
         warn_caller(f"{wanted} components were asked for, but the search found only {reached} that can be told apart")

@@ -351,6 +351,23 @@ AMOFA_SIMD double amofa_responsibilities(ptrdiff_t n, ptrdiff_t K, const double 
     return least;
 }
 
+/*
+ * A background beside the components: log_density (n) of these becomes that of (1 - weight) f + weight b, with the logs of
+ * both shares and log b (n), and share (n) is the posterior probability of the components.
+ */
+AMOFA_SIMD void amofa_add_background(ptrdiff_t n, double log_rest, double log_weight, const double *restrict background,
+                                     double *restrict log_density, double *restrict share)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double f = log_density[i] + log_rest, b = background[i] + log_weight;
+        /* 0 where both are -inf, whose difference is NaN: the components keep such a row. */
+        const double e = amofa_exp(f >= b ? b - f : f - b);
+        double inverse;
+        log_density[i] = (f >= b ? f : b) + amofa_log_and_inverse(1.0 + e, &inverse);
+        share[i] = (f >= b ? 1.0 : e) * inverse;
+    }
+}
+
 /* Sum of row weights times values; every weight is 1 when weights is NULL. Where it is 0, an infinite value is none. */
 AMOFA_SIMD double amofa_weighted_sum(ptrdiff_t n, const double *restrict values, const double *restrict weights)
 {

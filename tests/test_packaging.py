@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 # From the ground up; a module may import those of lower layers, and of its own package if it has one.
 LAYERS = (
     ("_noise", "_typing", "_version"),
-    ("criterion", "history", "warnings"),
+    ("_background", "criterion", "history", "warnings"),
     ("_kernels", "cython_amofa"),
     ("_parameters", "_parallel"),
     ("handle", "metrics", "threads"),

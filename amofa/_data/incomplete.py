@@ -216,9 +216,29 @@ class IncompleteSamples(Samples):
 
     # -- passes over the rows --
 
-    def expect(self, iteration: Iteration, near: Near | None = None) -> None:
-        """Run the E-step of an EM iteration with second moments as whole matrices."""
+    def _in_order(self, values: FloatArray) -> FloatArray:
+        ordered = np.empty_like(values)
+        ordered[self._order] = values
+        return ordered
+
+    def _of_columns(self, columns: NDArray[np.intp]) -> Samples:
+        assert self._rows is not None
+        patterns = Patterns.of(self._table, columns)
+        rows = np.empty_like(self._rows)
+        rows[self._order] = self._rows
+        if patterns is None:
+            return Samples(self._table, rows=rows, columns=columns)
+        return IncompleteSamples(self._table, patterns, rows=rows, columns=columns)
+
+    def expect(self, iteration: Iteration, near: Near | None = None, parameters: Parameters | None = None) -> None:
+        """Run the E-step of an EM iteration with second moments as whole matrices.
+
+        With a background, a pass finds its share of the rows first, and the rest of each row counts in another one.
+        """
         assert near is None
+        if parameters is not None and parameters.background is not None:
+            self._expect_beside_background(iteration, parameters)
+            return
         iteration.clear()
         parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.merge_work)
 
@@ -233,11 +253,30 @@ class IncompleteSamples(Samples):
         for sums in self._sums_of_parts(make_adder, parts, len(iteration.sums)):
             iteration.add_sums(sums)
 
+    def _expect_beside_background(self, iteration: Iteration, parameters: Parameters) -> None:
+        share, log_densities = np.empty((2, self.n_rows))
+
+        def put(block: PosteriorBlock) -> None:
+            assert block.share is not None
+            share[block.rows], log_densities[block.rows] = block.share, block.log_density
+
+        self.over_posterior(parameters, put)
+        ones = self.weights
+        weights = np.ones(self.n_rows) if ones is None else ones
+        self.weighted(np.arange(self.n_rows), weights * share).expect(iteration)
+        rest = 1.0 - share
+        own = -share * np.log(np.where(share > 0, share, 1.0)) - rest * np.log(np.where(rest > 0, rest, 1.0))
+        # Log-likelihood and entropy of components and background together.
+        iteration.sums[0] = log_densities @ weights
+        iteration.sums[1] += own @ weights
+
     def _numbers_of(self, i: int) -> NDArray[np.intp]:
         """Return the patterns of the rows of a chunk."""
         return self._numbers[i * self._step : (i + 1) * self._step]
 
-    def _looker(self, mixture: Evaluator, with_scores: bool, with_spreads: bool) -> Callable[[int], PosteriorBlock]:
+    def _looker(
+        self, mixture: Evaluator, background: FloatArray | None, with_scores: bool, with_spreads: bool
+    ) -> Callable[[int], PosteriorBlock]:
         read, parameters = self._reader(), mixture.parameters
         with_spreads = (with_scores or with_spreads) and parameters.n_tail_parameters > 0
         work = np.empty(_missing.work_length(parameters.offsets, parameters.n_features, self._step))
@@ -261,7 +300,8 @@ class IncompleteSamples(Samples):
                 work,
             )
             places = self._order[i * self._step : i * self._step + n]
-            return PosteriorBlock(places, row_weights, log_density, responsibilities, scores, spreads, seen[numbers])
+            block = PosteriorBlock(places, row_weights, log_density, responsibilities, scores, spreads, seen[numbers])
+            return block if background is None else block.beside(background[places], parameters.background_weight)
 
         return look
 

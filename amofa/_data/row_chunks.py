@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._background import BackgroundDensity
 from amofa._kernels import _kurtosis, _posterior, _rows
 from amofa._kernels._iteration import Iteration
 from amofa._kernels._pairs import Pairs
@@ -56,6 +57,20 @@ class PosteriorBlock(NamedTuple):
     scores: FloatArray  # (P, n), or (0, n) if not asked for
     spreads: FloatArray | None = None  # (K, n), of t components with scores or if asked for: see `Evaluator.spreads`
     n_seen: NDArray[np.intp] | None = None  # (n,) numbers of cells, if some may be missing
+    share: FloatArray | None = None  # (n,) posterior probability of the components, if there is a background
+
+    def beside(self, background: FloatArray, weight: float) -> PosteriorBlock:
+        """Return the block with a background of these log densities (n,): responsibilities are for the components."""
+        log_density, share = self.log_density.copy(), np.empty_like(self.log_density)
+        _posterior.add_background(background, weight, log_density, share)
+        return self._replace(log_density=log_density, share=share)
+
+    def most_probable(self) -> NDArray[np.intp]:
+        """Return the component with the largest responsibility for every row, or -1 for the background, (n,) intp."""
+        labels: NDArray[np.intp] = np.argmax(self.responsibilities, axis=0)
+        if self.share is not None:
+            labels[1.0 - self.share > self.share * self.responsibilities.max(axis=0)] = -1
+        return labels
 
 
 @dataclass(frozen=True)
@@ -111,6 +126,8 @@ class Samples:
         self._origin = np.zeros(self.n_features) if center is None else center
         self._factor = np.ones(self.n_features) if scale is None else 1.0 / scale
         self._cache: list[Chunk] | None = None
+        # Log densities of the rows under a background, which is the same in all of a search.
+        self._background: tuple[BackgroundDensity, FloatArray] | None = None
         self._step = _chunk_rows(self.n_rows, self.n_features)
         self._n_chunks = -(-self.n_rows // self._step)
         # Kept from pass to pass: the system would take back such a large piece, and return it page by page. It has no
@@ -252,9 +269,59 @@ class Samples:
 
     # -- passes over the rows --
 
-    def expect(self, iteration: Iteration, near: Near | None = None) -> None:
-        """Run the E-step of an EM iteration: its sums become those of these rows; mark pairs that are near."""
+    def background_of(self, parameters: Parameters) -> FloatArray | None:
+        """Return the log densities of the rows under the background of a mixture, (n,); None if it has none.
+
+        In columns that the background does not cover, they are those of the components given the others.
+        """
+        if parameters.background is None:
+            return None
+        density = parameters.background.density
+        if self._background is None or not density.equals(self._background[0]):
+            found = np.concatenate([density.log_density(x) for x, _ in self.chunks()])
+            self._background = density, self._in_order(found)
+        log_densities, covers = self._background[1], density.covers
+        if covers.all():
+            return log_densities
+        columns = np.flatnonzero(covers)
+        return (
+            log_densities
+            + self._log_densities(parameters)
+            - self._of_columns(columns)._log_densities(parameters.of_columns(columns))
+        )
+
+    def _in_order(self, values: FloatArray) -> FloatArray:
+        """Return values of the rows in the order of a pass, (n,), in that of the rows."""
+        return values
+
+    def _of_columns(self, columns: NDArray[np.intp]) -> Samples:
+        """Return some columns of rows that are neither shifted nor scaled."""
+        return Samples(self._table, rows=self._rows, columns=columns)
+
+    def _log_densities(self, parameters: Parameters) -> FloatArray:
+        """Return the log densities of the components without a background, (n,)."""
+        log_densities = np.empty(self.n_rows)
+
+        def put(block: PosteriorBlock) -> None:
+            log_densities[block.rows] = block.log_density
+
+        self.over_posterior(parameters.with_background(None), put)
+        return log_densities
+
+    def expect(self, iteration: Iteration, near: Near | None = None, parameters: Parameters | None = None) -> None:
+        """Run the E-step of an EM iteration: its sums become those of these rows; mark pairs that are near.
+
+        If the mixture has a background, its `parameters` are needed.
+        """
         iteration.clear()
+        background = None if parameters is None else self.background_of(parameters)
+        weight = 0.0 if parameters is None else parameters.background_weight
+
+        def places(i: int) -> tuple[Any, ...]:
+            rows = slice(i * self._step, (i + 1) * self._step)
+            marks = (None, None, 0.0) if near is None else (near.marks[:, rows], near.kept[rows], near.least)
+            return (*marks, None if background is None else background[rows], weight)
+
         if near is not None:
             near.kept[:] = 0.0
         parts = self._parts(iteration.n_components, iteration.n_factors, iteration.row_work, iteration.merge_work)
@@ -262,22 +329,15 @@ class Samples:
             # Most calls are for small tables, without threads.
             read = self._reader()
             for i in range(self._n_chunks):
-                iteration.accumulate(*read(i), None, None, *self._places(near, i))
+                iteration.accumulate(*read(i), None, None, *places(i))
             return
 
         def make_adder() -> Adder:
             scratch = np.empty(iteration.scratch_size)
-            return lambda i, x, w, sums: iteration.accumulate(x, w, sums, scratch, *self._places(near, i))
+            return lambda i, x, w, sums: iteration.accumulate(x, w, sums, scratch, *places(i))
 
         for sums in self._sums_of_parts(make_adder, parts, len(iteration.sums)):
             iteration.add_sums(sums)
-
-    def _places(self, near: Near | None, i: int) -> tuple[()] | tuple[NDArray[np.uint8], FloatArray, float]:
-        """Return the places of the marks of a chunk."""
-        if near is None:
-            return ()
-        rows = slice(i * self._step, (i + 1) * self._step)
-        return near.marks[:, rows], near.kept[rows], near.least
 
     def pairs(self, iteration: Iteration, near: Near) -> Pairs:
         """Return the pairs that a pass of this iteration marked, with their rows."""
@@ -297,6 +357,9 @@ class Samples:
 
     def log_likelihood(self, parameters: Parameters) -> float:
         """Return the log-likelihood of a mixture in these coordinates, in nats."""
+        if parameters.background is not None:
+            ones = np.ones(self.n_rows) if self._weights is None else self._weights
+            return sum(self.over_posterior(parameters, lambda block: float(block.log_density @ ones[block.rows])))
         return float(self.sums(parameters, with_entropy=False)[0])
 
     def _sums(self, evaluator: Evaluator, size: int, add: Callable[..., None], row_work: int = 0) -> FloatArray:
@@ -338,7 +401,8 @@ class Samples:
         self, mixture: Evaluator, *, with_scores: bool = False, with_spreads: bool = False
     ) -> Iterator[PosteriorBlock]:
         """Yield log densities, responsibilities and, if asked for, factor scores and spreads of all rows in order."""
-        return map(self._looker(mixture, with_scores, with_spreads), range(self._n_chunks))
+        background = self.background_of(mixture.parameters)
+        return map(self._looker(mixture, background, with_scores, with_spreads), range(self._n_chunks))
 
     def over_posterior(
         self,
@@ -349,16 +413,19 @@ class Samples:
         with_spreads: bool = False,
     ) -> list[Result]:
         """Return the results of a function for each block of the same, in order; it is called in several threads."""
-        evaluator = Evaluator(parameters)
+        evaluator, background = Evaluator(parameters), self.background_of(parameters)
         parts = self._parts(parameters.n_components, len(parameters.loadings))
 
         def make_worker() -> Callable[[range], list[Result]]:
-            look = self._looker(evaluator.twin() if len(parts) > 1 else evaluator, with_scores, with_spreads)
+            own = evaluator.twin() if len(parts) > 1 else evaluator
+            look = self._looker(own, background, with_scores, with_spreads)
             return lambda chunks: [function(look(i)) for i in chunks]
 
         return [result for part in self._in_parts(make_worker, parts) for result in part]
 
-    def _looker(self, mixture: Evaluator, with_scores: bool, with_spreads: bool) -> Callable[[int], PosteriorBlock]:
+    def _looker(
+        self, mixture: Evaluator, background: FloatArray | None, with_scores: bool, with_spreads: bool
+    ) -> Callable[[int], PosteriorBlock]:
         """Return a function for one thread that computes the posterior of chunks by number."""
         read, parameters = self._reader(), mixture.parameters
         with_spreads = (with_scores or with_spreads) and parameters.n_tail_parameters > 0
@@ -380,7 +447,9 @@ class Samples:
                 mixture.work,
             )
             spreads = None if log_joint is None else mixture.spreads(log_joint)
-            return PosteriorBlock(slice(start, start + n), row_weights, log_density, responsibilities, scores, spreads)
+            rows = slice(start, start + n)
+            block = PosteriorBlock(rows, row_weights, log_density, responsibilities, scores, spreads)
+            return block if background is None else block.beside(background[rows], parameters.background_weight)
 
         return look
 
@@ -390,18 +459,19 @@ class Samples:
 
         def put(block: PosteriorBlock) -> None:
             result[:, block.rows] = block.responsibilities
-            if block.row_weights is not None:
-                result[:, block.rows] *= block.row_weights
+            for factor in (block.share, block.row_weights):
+                if factor is not None:
+                    result[:, block.rows] *= factor
 
         self.over_posterior(parameters, put)
         return result
 
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
-        """Return the component with the largest responsibility for every row, (n,) intp."""
+        """Return the component with the largest responsibility for every row, or -1 for the background, (n,) intp."""
         labels = np.empty(self.n_rows, dtype=np.intp)
 
         def put(block: PosteriorBlock) -> None:
-            labels[block.rows] = block.responsibilities.argmax(axis=0)
+            labels[block.rows] = block.most_probable()
 
         self.over_posterior(parameters, put)
         return labels

@@ -12,7 +12,9 @@ from amofa._typing import FloatArray
 
 # The body of a column reaches this many interquartile ranges beyond its quartiles. Of normal, uniform and exponential
 # columns, and of grey values that are mostly 0, that leaves out nothing. A nearer row changes the unit by little.
-_REACH = 30.0
+REACH = 30.0
+# With a background, so many: outliers that are many times as far out as the groups then set no scale at all.
+CLOSE_REACH = 10.0
 # If the quartiles are equal, the first pair of quantiles that differ may leave out most of the other values, which are
 # a body of their own: the pair that counts leaves out this share of what that pair does.
 _BEYOND_TIES = 1 / 4
@@ -42,7 +44,7 @@ class ColumnScales(NamedTuple):
         return scales_and_kinds(samples)[0]
 
 
-def scales_and_kinds(samples: Samples) -> tuple[ColumnScales, tuple[Kind | None, ...]]:
+def scales_and_kinds(samples: Samples, reach: float = REACH) -> tuple[ColumnScales, tuple[Kind | None, ...]]:
     """Measure columns like `ColumnScales.of`, and find the kinds of those that are far from any mixture."""
     samples = samples.thinned()
     table = np.empty((samples.n_features, samples.n_rows))
@@ -53,18 +55,18 @@ def scales_and_kinds(samples: Samples) -> tuple[ColumnScales, tuple[Kind | None,
     # Columns that are too wide are refused elsewhere.
     with np.errstate(over="ignore", invalid="ignore"):
         distributions = (_distribution(column, samples.weights) for column in table)
-        measured = [(_scales_of(*of_column), kind_of(*of_column)) for of_column in distributions]
+        measured = [(_scales_of(*of_column, reach), kind_of(*of_column)) for of_column in distributions]
     scales, kinds = zip(*measured, strict=True)
     return ColumnScales(*np.array(scales).T), kinds
 
 
-def _scales_of(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
+def _scales_of(values: FloatArray, weights: FloatArray, reach: float) -> tuple[float, ...]:
     """Return the scales of a column from its distinct values, sorted, with their weights."""
     if len(values) <= 1:
         return -np.inf, np.inf, np.inf, 0.0, 0.0, 0.0
     # Sums of the weights up to each value, from below and from above.
     below, above = np.cumsum(weights), np.cumsum(weights[::-1])
-    low, high = _body(values, below, above)
+    low, high = _body(values, below, above, reach)
     return low, high, _narrowest(values, below), *_steps(values)
 
 
@@ -80,7 +82,7 @@ def _distribution(column: FloatArray, weights: FloatArray | None) -> tuple[Float
     return values, np.bincount(inverse, weights).astype(np.float64)
 
 
-def _body(values: FloatArray, below: FloatArray, above: FloatArray) -> tuple[float, float]:
+def _body(values: FloatArray, below: FloatArray, above: FloatArray, reach: float) -> tuple[float, float]:
     """Return the bounds of the body: from the quartiles or, if these are equal, a wider pair of quantiles."""
 
     def pair(level: float) -> tuple[float, float]:
@@ -94,8 +96,8 @@ def _body(values: FloatArray, below: FloatArray, above: FloatArray) -> tuple[flo
         low, high = pair(level)
     if level < 0.25:
         low, high = pair(level * _BEYOND_TIES)
-    reach = _REACH * (high - low)
-    return low - reach, high + reach
+    beyond = reach * (high - low)
+    return low - beyond, high + beyond
 
 
 def _steps(values: FloatArray) -> tuple[float, float, float]:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._background import BackgroundDensity, Kind, LogDensity
 from amofa._data.checks import DEFAULT_FLOOR, counted_rows
-from amofa._data.column_kinds import Kind
+from amofa._data.column_kinds import Kind as ColumnKind
 from amofa._data.incomplete import samples_of
 from amofa._data.relations import Relations, find_relations
 from amofa._data.row_chunks import Samples
-from amofa._data.scales import ColumnScales, scales_and_kinds
+from amofa._data.scales import CLOSE_REACH, REACH, ColumnScales, scales_and_kinds
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 
@@ -37,6 +38,8 @@ _NARROW = 3.0
 _RELATED = 1e-4
 # Units are at least this share of a column's range: squares of farther cells would have no digits of nearer ones.
 _LEAST_UNIT = 1e-14
+# Units that come from near rows are at least this share of those of the bodies, and from at least this share of rows.
+_LEAST_BODY, _LEAST_SHARE_OF_ROWS = 0.01, 0.5
 # A column counts as constant if its range is within the rounding error of its values.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
@@ -51,11 +54,12 @@ class Coordinates:
     relations: Relations | None = None  # among the columns that vary, by their numbers there; in these units
 
     @classmethod
-    def of(cls, samples: Samples, scales: ColumnScales | None = None) -> Coordinates:
+    def of(cls, samples: Samples, scales: ColumnScales | None = None, *, by_rows: bool = False) -> Coordinates:
         """Measure the columns of unscaled rows, in two passes; ValueError if a column's variance overflows.
 
         Means are centres and standard deviations are units. With `scales`, those of columns with cells outside their
-        bodies are taken without these cells, in two more passes.
+        bodies are taken without these cells, in two more passes; with `by_rows`, those of all columns without rows that
+        have such cells.
         """
         d = samples.n_features
         origin = _first_cells(next(iter(samples.chunks()))[0])
@@ -81,8 +85,15 @@ class Coordinates:
         if scales is not None:
             far = np.flatnonzero(~constant & ((low < scales.low) | (high > scales.high)))
             if len(far):
-                center[far], scale[far] = _of_bodies(samples, far, scales.low[far], scales.high[far])
+                center[far], scale[far], _ = _of_bodies(samples, far, scales.low[far], scales.high[far])
                 scale[far] = np.maximum(scale[far], _LEAST_UNIT * spread[far])
+            if len(far) and by_rows:
+                varying = np.flatnonzero(~constant)
+                bounds = scales.low[varying], scales.high[varying]
+                inner, unit, share = _of_bodies(samples, varying, *bounds, by_rows=True)
+                # What varies in far rows alone keeps the unit of its body.
+                kept = (unit > _LEAST_BODY * scale[varying]) & (share >= _LEAST_SHARE_OF_ROWS)
+                center[varying[kept]], scale[varying[kept]] = inner[kept], unit[kept]
         return cls(center, scale, deviation)
 
     @property
@@ -171,7 +182,43 @@ class Coordinates:
             loadings[:, varying] = scale * component.loadings
             return component._replace(mean=mean, loadings=loadings, uniquenesses=uniquenesses)
 
-        return Parameters.from_components([restored(c) for c in parameters.components()])
+        background = parameters.background
+        if background is not None:
+            background = background._replace(density=self._restored(background.density))
+        return Parameters.from_components([restored(c) for c in parameters.components()], background)
+
+    def background(self, function: LogDensity) -> BackgroundDensity:
+        """Return a density of rows in these coordinates, from a function of rows in those of the table."""
+        d = len(self.columns)
+        return BackgroundDensity.of_one(Kind.CUSTOM, np.zeros(d), np.ones(d), function=_OfSearch(function, self))
+
+    def _restored(self, density: BackgroundDensity) -> BackgroundDensity:
+        """Transform the density of a background to the table's columns and units; it covers those of a search alone."""
+        columns = self.columns
+        moved = density.moved(self.center[columns], self.scale[columns])
+        center, scale = (
+            np.tile(self.center, (len(moved.shares), 1)),
+            np.full((len(moved.shares), len(self.scale)), np.nan),
+        )
+        center[:, columns], scale[:, columns] = moved.center, moved.scale
+        function = density.function.function if isinstance(density.function, _OfSearch) else density.function
+        return replace(density, center=center, scale=scale, function=function)
+
+
+@dataclass(frozen=True)
+class _OfSearch:
+    """A log density of rows in coordinates of a search, from one of rows in those of the table."""
+
+    function: LogDensity
+    coordinates: Coordinates
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        columns, center, scale = self.coordinates.columns, self.coordinates.center, self.coordinates.scale
+        whole = np.tile(center, (len(rows), 1))
+        whole[:, columns] += scale[columns] * rows
+        log_density: FloatArray = np.asarray(self.function(whole), dtype=np.float64)
+        log_density = log_density + ~np.isnan(rows) @ np.log(scale[columns])
+        return log_density
 
 
 def _weighted_sum(x: FloatArray, w: FloatArray | None, samples: Samples) -> FloatArray:
@@ -190,24 +237,34 @@ def _first_cells(x: FloatArray) -> FloatArray:
 
 
 def _of_bodies(
-    samples: Samples, columns: NDArray[np.intp], low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return means and standard deviations of some columns without cells outside these bounds, by two passes."""
+    samples: Samples, columns: NDArray[np.intp], low: FloatArray, high: FloatArray, *, by_rows: bool = False
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return means and standard deviations of some columns without cells outside these bounds, by two passes.
+
+    Those are also without all other cells of such rows, with `by_rows`. The last array are the shares of the weight
+    that remain.
+    """
 
     def body() -> Iterator[tuple[FloatArray, NDArray[np.bool_], FloatArray | None]]:
         for x, w in samples.chunks():
             cells = x[columns]
-            yield cells, (cells >= low[:, None]) & (cells <= high[:, None]), w
+            inside = (cells >= low[:, None]) & (cells <= high[:, None])
+            if by_rows:
+                # Cells that are missing are not far.
+                inside &= ~((cells < low[:, None]) | (cells > high[:, None])).any(axis=0)
+            yield cells, inside, w
 
     origin = low / 2 + high / 2
     count, total, squares = np.zeros((3, len(columns)))
     for cells, inside, w in body():
         count += _weighted_sum(inside.astype(np.float64), w, samples)
         total += _weighted_sum(np.where(inside, cells - origin[:, None], 0.0), w, samples)
+    share = count / samples.total_weight
+    count = np.where(count > 0, count, 1.0)
     center, reach = origin + total / count, high - low
     for cells, inside, w in body():
         squares += _weighted_sum(np.where(inside, (cells - center[:, None]) / reach[:, None], 0.0) ** 2, w, samples)
-    return center, reach * np.sqrt(squares / count)
+    return center, reach * np.sqrt(squares / count), share
 
 
 def floor_variances(floor: float | FloatArray, scale: FloatArray | None, coordinates: Coordinates) -> FloatArray:
@@ -263,7 +320,7 @@ class Standardized:
     whole: Samples  # the rows in the caller's columns and units
     coordinates: Coordinates
     samples: Samples  # the rows in these coordinates
-    kinds: tuple[Kind | None, ...]  # of the caller's columns
+    kinds: tuple[ColumnKind | None, ...]  # of the caller's columns
     scales: ColumnScales | None = None  # in the caller's units, if units come from them
 
     @property
@@ -274,18 +331,24 @@ class Standardized:
 
     @classmethod
     def of(
-        cls, table: NDArray[Any], weights: FloatArray | None, *, one_scale: bool = False, by_body: bool = False
+        cls,
+        table: NDArray[Any],
+        weights: FloatArray | None,
+        *,
+        one_scale: bool = False,
+        by_body: bool = False,
+        by_rows: bool = False,
     ) -> Standardized:
         """Standardize rows, without those of weight 0.
 
         With `one_scale` columns share one unit, which keeps angles; with `by_body` units come from the bodies of the
-        columns.
+        columns, with `by_rows` from closer ones, and only from rows without far cells.
         """
         rows = counted_rows(weights)
         whole = samples_of(table, weights=weights, rows=rows)
-        measured, kinds = scales_and_kinds(whole)
+        measured, kinds = scales_and_kinds(whole, CLOSE_REACH if by_rows else REACH)
         scales = measured if by_body else None
-        coordinates = Coordinates.of(whole, scales)
+        coordinates = Coordinates.of(whole, scales, by_rows=by_rows)
         if one_scale:
             coordinates = coordinates.with_one_scale()
         return cls(whole, coordinates, coordinates.samples(table, weights, rows), kinds, scales)

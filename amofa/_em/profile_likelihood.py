@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from amofa._background import BackgroundDensity
 from amofa._data.incomplete import IncompleteSamples
 from amofa._data.row_chunks import Near, Samples
 from amofa._em.driver import CHOOSE, CONVERGED, GIVE_UP, GO_ON, Decision, Tell, go_on, run_em
@@ -43,6 +44,10 @@ _MOST_NEAR = 4.0
 _MOST_ROUNDS = 5
 # A run is given up if this many iterations with the gain of the last step would not be enough.
 _PATIENCE = 20.0
+# Most of the rows that a background may have: with more, it would be a model of the table.
+MOST_BACKGROUND = 0.5
+# Its weight stays above this, so that it has a logarithm.
+_LEAST_BACKGROUND = 1e-12
 # Upper bound of the rate of convergence: beyond it, the remaining gain is not extrapolated.
 _SLOWEST_RATE = 0.99
 
@@ -63,6 +68,7 @@ class Problem:
     least_rows: float = LEAST_ROWS
     degrees_of_freedom: float = np.inf  # of new components
     finds_tails: bool = False  # whether degrees of freedom are found, and paid for
+    background: BackgroundDensity | None = None  # beside the components, whose weight is found and paid for
 
     def with_tails(self, degrees_of_freedom: float) -> Problem:
         """Return the problem of components with these degrees of freedom."""
@@ -242,18 +248,20 @@ class ProfileIterate(ABC):
     def price(self) -> float:
         """Return the price of the parameters, with the entropy if it counts, in nats."""
         pricing = self.problem.pricing
-        counts, steps = self.parameters.weights * self.samples.total_weight, self.problem.steps
-        shapes = list(zip(counts.tolist(), self.parameters.n_factors, self.log_determinants(), strict=True))
-        n_tails = self.parameters.n_tail_parameters if self.problem.finds_tails else 0
+        parameters, steps = self.parameters, self.problem.steps
+        counts = parameters.weights * (self.samples.total_weight * (1.0 - parameters.background_weight))
+        shapes = list(zip(counts.tolist(), parameters.n_factors, self.log_determinants(), strict=True))
+        n_more = parameters.n_tail_parameters if self.problem.finds_tails else 0
+        n_more += parameters.background is not None
         price = (
-            pricing.mixture(shapes, n_tails)
+            pricing.mixture(shapes, n_more)
             + (self.entropy if pricing.uses_entropy else 0.0)
             - self.samples.log_jacobian
         )
         if steps is None:
             return price
         shares = self.samples.column_weights / self.samples.total_weight
-        return price + rounding_price(counts, self.parameters.uniquenesses, steps, shares)
+        return price + rounding_price(counts, parameters.uniquenesses, steps, shares)
 
     def cost(self, objective: float) -> float:
         return objective + self.price()
@@ -267,12 +275,21 @@ class ProfileIterate(ABC):
 
     def maximize(self, choose: bool = False) -> ProfileIterate:
         """Run the M-step; remove a component that lacks rows, or choose the numbers of factors again."""
+        self._update_background()
         if self.lacks_rows:
             return self._with(self.parameters.without(int(np.argmin(self.counts))))
         if choose:
             return self._with(self._chosen())
         self.step()
         return self
+
+    def _update_background(self) -> None:
+        """Set the weight of the background, if there is one, to its share of the rows in the last E-step."""
+        background = self.parameters.background
+        if background is not None:
+            share = 1.0 - float(self.counts.sum()) / self.samples.total_weight
+            weight = min(max(share, _LEAST_BACKGROUND), MOST_BACKGROUND)
+            self.parameters.background = background._replace(weight=weight)
 
     @abstractmethod
     def _with(self, parameters: Parameters) -> ProfileIterate:
@@ -306,7 +323,7 @@ class ProfileIterate(ABC):
 
         numbers = range(parameters.n_components)
         return Parameters.from_components(
-            list(in_order(make_worker, numbers) if apart else map(make_worker(), numbers))
+            list(in_order(make_worker, numbers) if apart else map(make_worker(), numbers)), parameters.background
         )
 
     def _best(self, choice: FactorChoice, count: float, spread: Spread, old: Component) -> Analyser:
@@ -345,7 +362,7 @@ class CovarianceIterate(ProfileIterate):
 
     def expect(self) -> float:
         """Run the E-step and return minus the penalised log-likelihood, nats."""
-        self.samples.expect(self.iteration, self.near)
+        self.samples.expect(self.iteration, self.near, self.parameters)
         if self.near is not None:
             self.sums[:] = self.iteration.sums
         self.least_count = self.iteration.finish()
@@ -452,6 +469,10 @@ class RowsIterate(ProfileIterate):
             h, w = block.responsibilities, block.row_weights
             ones = np.ones(h.shape[1]) if w is None else w
             self.scaled_log_likelihood += float(block.log_density @ ones)
+            if block.share is not None:
+                rest = 1.0 - block.share
+                self.entropy -= float((rest * np.log(np.where(rest > 0, rest, 1.0))) @ ones)
+                h = h * block.share
             self.entropy -= float((h * np.log(np.where(h > 0, h, 1.0))).sum(axis=0) @ ones)
             self.responsibilities[:, block.rows] = h * ones
             if spreads is not None:

@@ -11,13 +11,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amofa._background import Background
 from amofa._data.checks import RandomState, check_random_state
 from amofa._data.dataframes import check_feature_names
 from amofa._data.npz import write_arrays
+from amofa._model.background import draw
+from amofa._model.conditional import fill
 from amofa._model.files import model_arrays
 from amofa._model.from_arrays import parameters_from_arrays
 from amofa._model.summary import summarize
-from amofa._model.tails import stretches
+from amofa._model.tails import Generator, stretches
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 from amofa.criterion import n_parameters
@@ -79,6 +82,7 @@ class BaseMixture:
             "n_features": p.n_features,
             "n_factors": p.n_factors,
             "values": p.buffer,
+            "background": p.background,
             "report": self._report,
             "feature_names": self._feature_names,
         }
@@ -86,6 +90,7 @@ class BaseMixture:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = Parameters(state["n_features"], state["n_factors"])
         parameters.buffer[:] = state["values"]
+        parameters.background = state.get("background")
         self._adopt(parameters, state["report"], state["feature_names"])
 
     # -- parameters --
@@ -136,6 +141,17 @@ class BaseMixture:
         return self._parameters.degrees_of_freedom
 
     @property
+    def background(self) -> str | None:
+        """Kind of the background beside the components: "uniform", "heavy" or "custom"; None without one."""
+        background = self._parameters.background
+        return None if background is None else str(background.density.kind)
+
+    @property
+    def background_weight(self) -> float:
+        """Share of the rows that belongs to the background; 0 without one. `weights` are those of the components."""
+        return self._parameters.background_weight
+
+    @property
     def n_parameters(self) -> int:
         """Number of free parameters, loadings counted up to rotation.
 
@@ -145,7 +161,7 @@ class BaseMixture:
         """
         if self._report is None:
             of_normal = n_parameters(self.n_features, self._parameters.n_factors)
-            return of_normal + self._parameters.n_tail_parameters
+            return of_normal + self._parameters.n_tail_parameters + (self._parameters.background is not None)
         return self._report.n_parameters
 
     # -- what the fit says --
@@ -216,12 +232,12 @@ class BaseMixture:
         X : (n, d) float64
             Rows in random order. Columns that were constant in the rows of the fit have their constants.
         labels : (n,) intp
-            The component of each row.
+            The component of each row, or -1 if it is from the background: from its boxes, or its t distribution.
 
         Raises
         ------
         ValueError
-            If n is negative.
+            If n is negative, or the background is a function.
 
         Examples
         --------
@@ -247,10 +263,20 @@ class BaseMixture:
                 X[rows] = component.mean + deviations * stretches(rng, component.degrees_of_freedom, len(rows))
             else:
                 X[rows] = component.mean + np.sqrt(component.uniquenesses) * X[rows] + factors @ component.loadings
+        if self._parameters.background is not None:
+            self._draw_background(self._parameters.background, X, labels, rng)
         if self._report is not None and self._report.constant is not None:
             # The noise that the model has there is for new rows in which the column may vary.
             X[:, self._report.constant] = self.means[0, self._report.constant]
         return X, labels
+
+    def _draw_background(self, background: Background, X: FloatArray, labels: NDArray[np.intp], rng: Generator) -> None:
+        """Replace some of the rows by draws from the background; it leaves other columns to the components."""
+        rows = np.flatnonzero(rng.random(len(X)) < background.weight)
+        drawn = draw(background.density, rng, len(rows))
+        if not background.density.covers.all():
+            fill(self._parameters, drawn, rng)
+        X[rows], labels[rows] = drawn, -1
 
     def covariance(self, k: int) -> FloatArray:
         """Return the covariance matrix of component k.
@@ -330,7 +356,7 @@ class BaseMixture:
         return scale
 
     def cython_handle(self) -> CythonHandle:
-        """Return the mixture for other compiled code; see docs/cython.md.
+        """Return the components for other compiled code, without a background; see docs/cython.md.
 
         Returns
         -------
@@ -410,6 +436,8 @@ class BaseMixture:
         )
         if np.isfinite(self.degrees_of_freedom).any():
             text += f", degrees_of_freedom={_first_of(f'{nu:.3g}' for nu in self.degrees_of_freedom)}"
+        if self.background is not None:
+            text += f", background={self.background!r}"
         return text + ")"
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from amofa._data.checks import check_whole_number
 from amofa._data.row_chunks import PosteriorBlock
 from amofa._model.cluster_costs import JOINED_COST, PairCosts, pair_costs
-from amofa._model.posterior import Rows
+from amofa._model.posterior import Rows, background_shares
 from amofa._model.text import aligned, counted, html_table
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
@@ -310,6 +310,10 @@ def cluster_probabilities(parameters: Parameters, rows: Rows, clusters: Clusters
 
 
 def cluster_labels(parameters: Parameters, rows: Rows, clusters: Clusters) -> NDArray[np.intp]:
-    """Return the most probable cluster of every row, (n,)."""
-    labels: NDArray[np.intp] = cluster_probabilities(parameters, rows, clusters).argmax(axis=1)
+    """Return the most probable cluster of every row, or -1 for the background, (n,)."""
+    proba = cluster_probabilities(parameters, rows, clusters)
+    labels: NDArray[np.intp] = proba.argmax(axis=1)
+    if parameters.background is not None:
+        background = background_shares(parameters, rows)
+        labels[background > (1.0 - background) * proba.max(axis=1)] = -1
     return labels

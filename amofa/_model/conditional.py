@@ -14,13 +14,17 @@ from functools import partial
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from amofa._background import Background
 from amofa._data.row_chunks import PosteriorBlock
-from amofa._model.missing_data import Columns, marginal, over_pattern, patterns
+from amofa._model.missing_data import Columns, IncompleteSamples, over_pattern, patterns
 from amofa._model.posterior import reduced
 from amofa._model.tails import Generator, stretches, variance_ratio
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.threads import use_threads
+
+# The components keep a weight of which there is a logarithm.
+_MOST_WEIGHT = 1.0 - np.finfo(np.float64).epsneg
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -31,8 +35,12 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
     """
     wanted = np.setdiff1d(np.arange(parameters.n_features), known)
     observed = ~np.isnan(values)
-    (block,) = over_pattern(marginal(parameters, known), values[None], np.arange(1), observed, lambda block: block)
-    given = marginal(parameters, wanted)
+    of_known = parameters.of_columns(known)
+    background = parameters.background
+    if background is not None:
+        of_known.background = background._replace(density=background.density.of_columns(known))
+    (block,) = IncompleteSamples(values[None]).over_posterior(of_known, lambda block: block, with_scores=True)
+    given = parameters.of_columns(wanted)
     given.weights[:] = block.responsibilities[:, 0]
     given.degrees_of_freedom += observed.sum()
     for k, component in enumerate(parameters.components()):
@@ -41,6 +49,9 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
         if block.spreads is not None:
             given.component_loadings(k)[:] *= np.sqrt(block.spreads[k])
             given.uniquenesses[k] = _checked(given.uniquenesses[k] * block.spreads[k], "values")
+    if background is not None and block.share is not None and block.share[0] < 1.0:
+        weight = min(1.0 - float(block.share[0]), _MOST_WEIGHT)
+        given.background = Background(background.density.given(known, values, wanted), weight)
     return given
 
 
@@ -94,7 +105,7 @@ def conditional_moments(
     if len(both):
         raise ValueError(f"wanted has columns that are known: {', '.join(map(str, both))}; leave them out of one")
     means, variances = np.empty((2, len(values), len(wanted)))
-    of_known = marginal(parameters, known)
+    of_known = parameters.of_columns(known)
     coordinates = np.concatenate([parameters.means, parameters.loadings])[:, wanted]
 
     def put(own: FloatArray, ratios: FloatArray, block: PosteriorBlock) -> None:

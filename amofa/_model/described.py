@@ -107,8 +107,9 @@ class DescribedMixture(FramedMixture):
         Parameters
         ----------
         X : (n, d) array-like, optional
-            Each row counts for its most probable component or cluster. Missing cells, NaN, count for no mean. Without
-            rows, means and standard deviations are those of the mixture.
+            Each row counts for its most probable component or cluster, or for the background, of which only the number
+            of rows is reported. Missing cells, NaN, count for no mean. Without rows, means and standard deviations are
+            those of the mixture.
         clusters : Clusters, int or "auto", optional
             Report clusters of components instead, as in `predict`.
         sample_weight : (n,) array-like, optional
@@ -162,7 +163,10 @@ class DescribedMixture(FramedMixture):
         rows = rows_of(table, is_incomplete)
         labels = rows.labels(parameters) if clusters is None else cluster_labels(parameters, rows, found)
         moments, counts = moments_of_rows(table, labels, weights, moments_of_model(parameters, groups).means)
-        return make_report(parameters, groups, self.feature_names, moments, counts)
+        beside = None
+        if parameters.background is not None:
+            beside = float((labels == -1).sum() if weights is None else weights[labels == -1].sum())
+        return make_report(parameters, groups, self.feature_names, moments, counts, beside)
 
     def _repr_html_(self) -> str:
         return summarize_in_html(self._parameters, self.n_parameters, self._report, self._feature_names)

@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from amofa._data.dataframes import check_feature_names
 from amofa._data.npz import SHOWN_CHARACTERS
+from amofa._model.background import background_arrays, background_from_arrays
 from amofa._model.from_arrays import parameters_from_arrays
 from amofa._parameters import Parameters
 from amofa.criterion import n_parameters
 from amofa.history import FitReport, Step
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
-_VERSION = 5
+_VERSION = 6
 
 # The arrays of a file: kind of value and shape. There are K components with P factors in all; d features, and N names,
-# none or one for each; S steps of the search, with F components in all. Loadings have one row for each factor,
-# component after component.
+# none or one for each; J parts of a background, none without one; S steps of the search, with F components in all.
+# Loadings have one row for each factor, component after component.
 _Layout = dict[str, tuple[str, str]]
 _MODEL: _Layout = {
     "format": ("str", ""),
@@ -33,6 +34,12 @@ _MODEL: _Layout = {
     "n_factors": ("int64", "K"),
     "degrees_of_freedom": ("float64", "K"),
     "feature_names": ("str", "N"),
+    "background": ("str", ""),
+    "background_weight": ("float64", ""),
+    "background_center": ("float64", "J d"),
+    "background_scale": ("float64", "J d"),
+    "background_shares": ("float64", "J"),
+    "background_degrees_of_freedom": ("float64", ""),
 }
 # In files of fitted models only, where is_fitted is true.
 _REPORT: _Layout = {
@@ -47,8 +54,10 @@ _REPORT: _Layout = {
     "constant": ("bool", "d"),
 }
 # The first version with an array. Without a count of parameters, it follows from the numbers of factors; names of
-# features, the cost and constant columns may be unknown; without degrees of freedom, components are normal.
+# features, the cost and constant columns may be unknown; without degrees of freedom, components are normal, and there
+# was no background before it had an array.
 _LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5, "constant": 5}
+_LATER |= {name: 6 for name in _MODEL if name.startswith("background")}
 _HISTORY: _Layout = {
     "step_action": ("str", "S"),
     "step_component": ("int64", "S"),
@@ -85,6 +94,7 @@ def model_arrays(
         "n_factors": parameters.n_factors,
         "degrees_of_freedom": parameters.degrees_of_freedom,
         "feature_names": feature_names or (),
+        **background_arrays(parameters.background, parameters.n_features),
     }
     if report is not None:
         values |= {name: getattr(report, name) for name in _REPORT}
@@ -112,6 +122,7 @@ def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport 
     )
     # Normalising once more could change the last bits.
     parameters.weights[:] = arrays["weights"]
+    parameters.background = background_from_arrays(arrays)
     names = arrays["feature_names"].tolist() if "feature_names" in arrays else []
     report = _report(arrays, parameters) if arrays["is_fitted"] else None
     return parameters, report, check_feature_names(names or None, parameters.n_features)

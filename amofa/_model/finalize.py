@@ -17,7 +17,7 @@ from amofa.history import FitReport, Step
 def in_canonical_order(parameters: Parameters) -> Parameters:
     """Sort components by decreasing weight, and equal weights by increasing mean, its first column first."""
     order = np.lexsort((*parameters.means.T[::-1], -parameters.weights))
-    return Parameters.from_components([parameters.component(int(k)) for k in order])
+    return Parameters.from_components([parameters.component(int(k)) for k in order], parameters.background)
 
 
 def with_canonical_factors(parameters: Parameters) -> Parameters:

@@ -22,8 +22,8 @@ class FramedMixture(BaseMixture):
     def set_output(self, *, transform: str) -> Self:
         """Choose what methods return that have a row for each row of X: arrays or frames.
 
-        It concerns `predict` and `score_samples`, which then return series, and `predict_proba`, `transform`,
-        `inverse_transform`, `factor_scores` and `impute`.
+        It concerns `predict`, `score_samples` and `outlier_scores`, which then return series, and `predict_proba`,
+        `transform`, `inverse_transform`, `factor_scores` and `impute`.
 
         Parameters
         ----------
@@ -129,7 +129,8 @@ class FramedMixture(BaseMixture):
         ImportError
             If scikit-learn is not installed.
         ValueError
-            If a component is a t distribution, or its covariance matrix is singular in float64.
+            If a component is a t distribution, or its covariance matrix is singular in float64, or if there is a
+            background.
 
         Examples
         --------

@@ -72,6 +72,8 @@ def to_gaussian_mixture(parameters: Parameters, feature_names: tuple[str, ...] |
         raise ImportError("to_sklearn needs scikit-learn: python -m pip install 'amofa[sklearn]'") from error
     if np.isfinite(parameters.degrees_of_freedom).any():
         raise ValueError("the model has t components; those of a GaussianMixture are normal: fit with tails='normal'")
+    if parameters.background is not None:
+        raise ValueError("the model has a background, which a GaussianMixture has not: fit without background")
     covariances = np.stack([c.loadings.T @ c.loadings + np.diag(c.uniquenesses) for c in parameters.components()])
     factors = np.stack([_precision_factor(covariance, k) for k, covariance in enumerate(covariances)])
     mixture = GaussianMixture(parameters.n_components, covariance_type="full")

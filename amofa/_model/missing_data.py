@@ -80,19 +80,51 @@ class IncompleteSamples:
         cells has log density 0, the mixing weights as responsibilities, and scores 0.
         """
         results = []
+        background, weight = self.background_of(parameters), parameters.background_weight
+        parameters = parameters.with_background(None)
+
+        def of_block(block: PosteriorBlock) -> Result:
+            return function(block if background is None else block.beside(background[block.rows], weight))
+
         for positions, observed in patterns(self._table, self._rows):
             rows = positions if self._rows is None else self._rows[positions]
             results += over_pattern(
-                parameters, self._table, rows, observed, function, self._weights, with_scores, positions
+                parameters, self._table, rows, observed, of_block, self._weights, with_scores, positions
             )
         return results
 
+    def background_of(self, parameters: Parameters) -> FloatArray | None:
+        """Return the log densities of the rows under the background of a mixture: see `Samples.background_of`."""
+        if parameters.background is None:
+            return None
+        density = parameters.background.density
+        log_densities = np.empty(self.n_rows)
+        for start in range(0, self.n_rows, _BATCH_ROWS):
+            stop = min(start + _BATCH_ROWS, self.n_rows)
+            rows = self._table[start:stop] if self._rows is None else self._table[self._rows[start:stop]]
+            log_densities[start:stop] = density.log_density(rows.T.astype(np.float64))
+        if density.covers.all():
+            return log_densities
+        columns = np.flatnonzero(density.covers)
+        of_some = IncompleteSamples(self._table[:, columns], weights=self._weights, rows=self._rows)
+        return log_densities + self._log_densities(parameters) - of_some._log_densities(parameters.of_columns(columns))
+
+    def _log_densities(self, parameters: Parameters) -> FloatArray:
+        """Return the log densities of the components without a background, (n,)."""
+        log_densities = np.empty(self.n_rows)
+
+        def put(block: PosteriorBlock) -> None:
+            log_densities[block.rows] = block.log_density
+
+        self.over_posterior(parameters.with_background(None), put)
+        return log_densities
+
     def labels(self, parameters: Parameters) -> NDArray[np.intp]:
-        """Return the component with the largest responsibility for every row, (n,) intp."""
+        """Return the component with the largest responsibility for every row, or -1 for the background, (n,) intp."""
         labels = np.empty(self.n_rows, dtype=np.intp)
 
         def put(block: PosteriorBlock) -> None:
-            labels[block.rows] = block.responsibilities.argmax(axis=0)
+            labels[block.rows] = block.most_probable()
 
         self.over_posterior(parameters, put)
         return labels
@@ -121,7 +153,7 @@ def over_pattern(
         samples = Samples(table, weights=weights, rows=rows)
     else:
         samples = Samples(table, weights=weights, rows=rows, columns=columns)
-        parameters = marginal(parameters, columns)
+        parameters = parameters.of_columns(columns)
     narrow, turns = _with_fewest_factors(parameters)
 
     def place(block: PosteriorBlock) -> Result:
@@ -141,16 +173,6 @@ def _prior(parameters: Parameters, n: int, row_weights: FloatArray | None) -> Po
 
 
 # ---- mixtures of some columns ----------------------------------------------------------------------------------------
-
-
-def marginal(parameters: Parameters, columns: Columns) -> Parameters:
-    """Return the mixture of some columns, in the given order."""
-    kept = Parameters(len(columns), parameters.n_factors)
-    kept.weights[:] = parameters.weights
-    kept.degrees_of_freedom[:] = parameters.degrees_of_freedom
-    for name in ("means", "uniquenesses", "loadings"):
-        np.take(getattr(parameters, name), columns, axis=1, out=getattr(kept, name))
-    return kept
 
 
 def _with_fewest_factors(parameters: Parameters) -> tuple[Parameters, list[FloatArray | None]]:

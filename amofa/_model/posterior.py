@@ -41,7 +41,7 @@ def mean_log_density(parameters: Parameters, rows: Rows) -> float:
 
 
 def responsibilities(parameters: Parameters, rows: Rows) -> FloatArray:
-    """Return the posterior probability of every component for every row, (n, K)."""
+    """Return the posterior probability of every component for every row beside the background, (n, K)."""
     proba = np.empty((rows.n_rows, parameters.n_components))
 
     def put(block: PosteriorBlock) -> None:
@@ -49,6 +49,18 @@ def responsibilities(parameters: Parameters, rows: Rows) -> FloatArray:
 
     rows.over_posterior(parameters, put)
     return proba
+
+
+def background_shares(parameters: Parameters, rows: Rows) -> FloatArray:
+    """Return the posterior probability of the background for every row, (n,); 0 without one."""
+    shares = np.zeros(rows.n_rows)
+
+    def put(block: PosteriorBlock) -> None:
+        if block.share is not None:
+            shares[block.rows] = 1.0 - block.share
+
+    rows.over_posterior(parameters, put)
+    return shares
 
 
 def factor_scores(parameters: Parameters, rows: Rows) -> list[FloatArray]:
@@ -91,7 +103,10 @@ def information_criterion(name: str, parameters: Parameters, rows: Rows, n_param
         log_likelihood = _weighted_sum(block.log_density, block.row_weights)
         if not criterion.uses_entropy:
             return -log_likelihood
-        return _weighted_sum(entr(block.responsibilities).sum(axis=0), block.row_weights) - log_likelihood
+        entropies = entr(block.responsibilities).sum(axis=0)
+        if block.share is not None:
+            entropies = block.share * entropies + entr(block.share) + entr(1.0 - block.share)
+        return _weighted_sum(entropies, block.row_weights) - log_likelihood
 
     costs = rows.over_posterior(parameters, cost)
     return 2 * (criterion.price(rows.total_weight) * n_parameters + sum(costs))

@@ -71,6 +71,10 @@ class Report:
         The factors of the components of each group. Each one is a named tuple of the numbers ``component`` and
         ``factor``, of ``share``, the part of the component's variance that it explains, averaged over columns, and of
         ``correlations`` (d,) of the columns with it, within the component.
+    background_weight : float
+        Share of the rows that the mixture gives to a background, beside the groups; 0 without one.
+    background_rows : float or None
+        How many of the rows belong to it, which count for no group; None for a report without rows.
 
     Examples
     --------
@@ -97,6 +101,8 @@ class Report:
     deviations: FloatArray
     differences: FloatArray
     factors: tuple[tuple[Factor, ...], ...]
+    background_weight: float = 0.0
+    background_rows: float | None = None
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -216,7 +222,11 @@ class Report:
 
     def _heading(self) -> str:
         rows = "" if self.rows is None else f" of {self.rows.sum():.10g} rows"
-        return f"{counted(len(self), self.kind)}{rows} in {counted(len(self.feature_names), 'column')}"
+        heading = f"{counted(len(self), self.kind)}{rows} in {counted(len(self.feature_names), 'column')}"
+        if self.background_weight == 0:
+            return heading
+        of_rows = "" if self.background_rows is None else f"{self.background_rows:.10g} rows, "
+        return f"{heading}, beside a background of {of_rows}weight {self.background_weight:.4f}"
 
     def _groups_table(self) -> list[list[str]]:
         header = [self.kind, *["rows"] * (self.rows is not None), "weight", "factors", _APART_HEADING]
@@ -319,6 +329,7 @@ def make_report(
     feature_names: tuple[str, ...] | None,
     moments: Moments,
     rows: FloatArray | None,
+    background_rows: float | None = None,
 ) -> Report:
     """Return the report of groups with the moments of their rows, or with those of the mixture."""
     members = groups.members
@@ -332,6 +343,8 @@ def make_report(
         np.sqrt(moments.variances),
         standardized_differences(moments),
         tuple(tuple(factor for k in of_one for factor in _factors(parameters, int(k))) for of_one in members),
+        parameters.background_weight,
+        background_rows,
     )
 
 
@@ -361,7 +374,7 @@ def moments_of_rows(
 ) -> tuple[Moments, FloatArray]:
     """Return the moments of the rows of each group, and the weights of the groups' rows, (G,); NaN is missing.
 
-    `centres` (G, d) are near the means, so that squares do not cancel.
+    Rows with the label -1 count for none. `centres` (G, d) are near the means, so that squares do not cancel.
     """
     n_groups, d = centres.shape
     totals = np.zeros(n_groups)
@@ -370,7 +383,7 @@ def moments_of_rows(
     for start in range(0, len(table), step):
         block, numbers = table[start : start + step], labels[start : start + step]
         own = np.ones(len(block)) if weights is None else weights[start : start + step]
-        for g in np.unique(numbers):
+        for g in np.unique(numbers[numbers >= 0]):
             rows = np.flatnonzero(numbers == g)
             values, heavy = block[rows].astype(np.float64) - centres[g], own[rows]
             present = ~np.isnan(values)

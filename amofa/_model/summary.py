@@ -85,6 +85,9 @@ def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None
         f"Mixture of {counted(K, 'factor analyser')}: {counted(d, 'feature')}, "
         f"{counted(n_parameters, 'free parameter')}"
     )
+    if parameters.background is not None:
+        background = parameters.background
+        heading += f"\nbeside a background, {background.density.kind}, of {background.weight:.2%} of the rows"
     if report is None:
         return heading
     return (

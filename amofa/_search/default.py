@@ -15,6 +15,7 @@ from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem
 from amofa._noise import Noise
 from amofa._parameters import Parameters
+from amofa._search.background import Rows, beside_background
 from amofa._search.constraints import REFINEMENT, Constraints
 from amofa._search.descent import Descent, least_gain
 from amofa._search.families import Family
@@ -77,12 +78,15 @@ class DefaultSearch(Descent):
         seed, source = state.seeds[state.family] if state.seeds else None, self._source()
         if seed is not None:
             self._settle(seed.parameters)
-        elif source is not None and self.family.has_same_tails(self.families[source]):
+        elif self._is_beside_others():
+            self._try_background(source)
+        elif source is not None and self._is_like(self.families[source]):
             self._share()
         elif source is not None:
             found = state.results[source]
             assert found is not None
-            self._settle(found.parameters.with_tails(self.family.degrees_of_freedom), "tails")
+            start = found.parameters.with_tails(self.family.degrees_of_freedom).with_background(None)
+            self._settle(start, "tails" if self.family.has_tails else "background")
         elif state.seeds or (self.family.has_tails and not self.families[0].has_tails):
             self._end_family()
         else:
@@ -91,14 +95,59 @@ class DefaultSearch(Descent):
     def _source(self) -> int | None:
         """Return the number of the family from whose best mixture the present one starts, if it does."""
         state = self.state
-        costs = [(not self._reaches(each), each.cost, i) for i, each in enumerate(state.results) if each is not None]
+        costs = [
+            (not self._reaches(each), each.cost, i)
+            for i, each in enumerate(state.results)
+            if each is not None and not (self.family.background and self.families[i].background)
+        ]
         if not costs:
             return None
         best = min(costs)[-1]
         family, other = self.family, self.families[best]
         # Shared noise that cost more than separate noise on few rows costs still more on many.
-        is_old = bool(state.seeds) and family.has_same_tails(other) and state.seeds[best] is not None
+        is_old = bool(state.seeds) and self._is_like(other) and state.seeds[best] is not None
         return best if family.follows(other) and not is_old else None
+
+    def _is_like(self, other: Family) -> bool:
+        """Return whether another family differs in the noise at most."""
+        return self.family.has_same_tails(other) and self.family.background == other.background
+
+    def _is_beside_others(self) -> bool:
+        """Return whether a background is tried beside components that were found without one."""
+        return self.family.background is not None and any(
+            each is not None and family.background is None
+            for each, family in zip(self.state.results, self.families, strict=False)
+        )
+
+    def _try_background(self, source: int | None) -> None:
+        """Put a background beside the components of the best mixture, of which it may replace some."""
+        if source is None:
+            self._end_family()
+            return
+        state = self.state
+        if state.plain is None:
+            state.plain = state.results[source]
+            state.results = [self._without_lone_rows(i, found) for i, found in enumerate(state.results)]
+        assert state.plain is not None
+        if self.is_forced:
+            start = Rows(self.level.sample, state.plain.parameters, self.problem).without([]).parameters
+        else:
+            start = beside_background(self.level.sample, state.plain.parameters, self.problem)
+        self._settle(start, "background")
+
+    def _without_lone_rows(self, number: int, found: Outcome | None) -> Outcome | None:
+        """Return the best mixture of a family without components of a single row, to compare with a background.
+
+        The place of a component has no price, so that one for each scattered row costs too little.
+        """
+        if found is None or self.is_forced or found.n_components == 1:
+            return found
+        problem, least = self.level.problems[number], self.problem.least_rows
+        if (found.parameters.weights * self.level.total_weight).min() >= least:
+            return found
+        fit = self._em(found.parameters, replace(problem, least_rows=least), problem.max_iter, choose_at=(0,))
+        self._see("remove", -1, fit, accepted=True)
+        return fit
 
     def _start_anew(self) -> None:
         state = self.state
@@ -180,6 +229,8 @@ class DefaultSearch(Descent):
         If one was given, it is the only one, with shared noise after separate noise.
         """
         state = self.state
+        if self.is_trial() and self.family.background is not None:
+            return []
         if self.is_trial():
             # One group with heavy tails may be several normal components.
             return [self._one_component()] if self.constraints.n_components in (None, 1) else []
@@ -208,16 +259,19 @@ class DefaultSearch(Descent):
     def _end_level(self) -> None:
         """Continue on more rows, from the best mixture of each kind of noise, or from the best one if it has tails.
 
-        Shared noise that costs more than separate noise on few rows costs still more on many, and so do lighter tails.
+        If the best one has a background, the best one without is kept, too. Shared noise that costs more than separate
+        noise on few rows costs still more on many, and so do lighter tails.
         """
         state = self.state
         best = min((found for found in state.results if found), key=lambda found: found.cost)
         tails = self.families[next(i for i, found in enumerate(state.results) if found is best)].degrees_of_freedom
+        plain = [found for found in state.results if found and found.parameters.background is None]
+        kept = [best, min(plain, key=lambda found: found.cost)] if plain and best.parameters.background else [best]
         state.seeds = [
-            found if found is best or family == (Noise.COMPONENT, tails) else None
+            found if any(found is each for each in kept) or family == (Noise.COMPONENT, tails, None) else None
             for family, found in zip(self.families, state.results, strict=True)
         ]
-        state.results, state.family, state.seed_cost = [], 0, None
+        state.results, state.family, state.seed_cost, state.plain = [], 0, None, None
         state.level += 1
         self.set_level(state.level)
         self._go_to("start")
@@ -276,9 +330,11 @@ class DefaultSearch(Descent):
         return self.families[self.state.family]
 
     def is_trial(self) -> bool:
-        """Return whether tails are tried, which are worth a search only if they cost less at once."""
-        state = self.state
-        if self.families[0].has_tails or not self.family.has_tails or (state.seeds and state.seeds[state.family]):
+        """Return whether tails or a background are tried, worth a search only if they cost less at once."""
+        state, first = self.state, self.families[0]
+        is_other = self.family.has_tails and not first.has_tails
+        is_other |= self.family.background not in (None, first.background)
+        if not is_other or (state.seeds and state.seeds[state.family]):
             return False
         return any(state.results)
 
@@ -329,4 +385,4 @@ class DefaultSearch(Descent):
             choice = replace(self.problem.choice, n_factors=wanted)
             best = choice.best(float(moments.counts[k]), moments.spreads[k], component.uniquenesses, wanted)
             components.append(component._replace(loadings=best.loadings, uniquenesses=best.uniquenesses))
-        return Parameters.from_components(components)
+        return Parameters.from_components(components, parameters.background)

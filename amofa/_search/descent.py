@@ -11,6 +11,7 @@ from amofa._em.outcome import Outcome, RowMoments
 from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Component, Parameters
+from amofa._search.background import Drop, drops
 from amofa._search.base import Search
 from amofa._search.constraints import Constraints
 from amofa._search.levels import Level, Levels
@@ -20,6 +21,7 @@ from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import without_idle
 from amofa._search.splits import MOST_PARTS
 from amofa._search.state import LocalSplit, State
+from amofa._typing import FloatArray
 from amofa.threads import OneEach
 
 # The gain of a local fit is a lower bound of that of EM on all rows. Moves that fall short by more than the first
@@ -69,6 +71,7 @@ class Descent(Search):
         self.worth_a_trial = np.inf if self.is_forced else _HOPELESS
         # Pairs and exchanges of the present mixture, once they have been asked for.
         self.pairs: tuple[Outcome, list[MergedPair]] | None = None
+        self.drops: tuple[Outcome, list[Drop]] | None = None
         self.exchanges: tuple[Outcome, list[tuple[int, Parameters]]] | None = None
 
     # -- phases: a mixture to start from ---------------------------------------------------------------------------
@@ -293,7 +296,7 @@ class Descent(Search):
             else:
                 components.append(children[0])
                 added += children[1:]
-        return Parameters.from_components([*components, *added])
+        return Parameters.from_components([*components, *added], self.current.parameters.background)
 
     def _try_split(self, chosen: Sequence[int], splits: Sequence[LocalSplit]) -> bool:
         """Replace the chosen components by their children and run EM on all rows; keep what lowers the cost."""
@@ -309,27 +312,47 @@ class Descent(Search):
     # -- merges --
 
     def _try_merge(self) -> bool | None:
-        """Try the next merges: all pairs that pay at once, then the cheapest ones one by one; None after the last."""
+        """Try the next merges: all pairs that pay at once, then the cheapest ones one by one; None after the last.
+
+        With a background, components are then merged with it.
+        """
         state = self.state
         if self.is_forced or self.current.n_components == 1:
             return None
         trials = self._merge_trials()
         if state.trial == len(trials):
             return None
-        pairs = trials[state.trial]
-        fit = self._fit(with_merged(self.current.parameters, pairs), bar=self.bar())
+        trial = trials[state.trial]
+        action, component, start = self._merge_of(trial)
+        fit = self._fit(start, bar=self.bar())
         accepted = bool(fit.cost < self.bar())
         if accepted:
             state.current = fit
         state.trial = 0 if accepted else state.trial + 1
-        self._see("merge", pairs[0].first if len(pairs) == 1 else -1, fit, accepted=accepted)
+        self._see(action, component, fit, accepted=accepted)
         return accepted
 
-    def _merge_trials(self) -> list[list[MergedPair]]:
+    def _merge_of(self, trial: list[MergedPair] | Drop) -> tuple[str, int, Parameters]:
+        """Return the name of a trial, the component that changes if it is one, and the mixture to start from."""
+        if isinstance(trial, Drop):
+            return "drop", trial.component, trial.parameters
+        return "merge", trial[0].first if len(trial) == 1 else -1, with_merged(self.current.parameters, trial)
+
+    def _merge_trials(self) -> list[list[MergedPair] | Drop]:
         pairs, counts = self._merge_candidates(), self._moments().counts
         together = paying(pairs)
         single = [[pair] for pair in pairs[: self._most_trials()] if pair.excess < _HOPELESS * pair.rows(counts)]
-        return [together, *single] if len(together) > 1 else single
+        merges = [together, *single] if len(together) > 1 else single
+        return [*merges, *self._drop_trials(counts)]
+
+    def _drop_trials(self, counts: FloatArray) -> list[Drop]:
+        """Return components that the background may replace."""
+        if self.current.parameters.background is None:
+            return []
+        if self.drops is None or self.drops[0] is not self.current:
+            self.drops = self.current, drops(self.level.sample, self.current.parameters, self.problem)
+        found = self.drops[1][: self._most_trials()]
+        return [drop for drop in found if drop.excess < _HOPELESS * counts[drop.component]]
 
     def _merge_candidates(self) -> list[MergedPair]:
         moments = self._moments()
@@ -375,7 +398,7 @@ class Descent(Search):
         for _, pair, k, children in moves[: self._most_trials()]:
             kept = [c for j, c in enumerate(components) if j not in (pair.first, pair.second, k)]
             added = children if k < 0 else (pair.merged, *children)
-            found.append((pair.first, Parameters.from_components([*kept, *added])))
+            found.append((pair.first, Parameters.from_components([*kept, *added], self.current.parameters.background)))
         return found
 
     # -- EM --

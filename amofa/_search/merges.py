@@ -80,7 +80,7 @@ def with_merged(parameters: Parameters, pairs: Sequence[MergedPair]) -> Paramete
     """Return a mixture with disjoint pairs of components merged."""
     gone = {k for pair in pairs for k in (pair.first, pair.second)}
     kept = [c for k, c in enumerate(parameters.components()) if k not in gone]
-    return Parameters.from_components([*kept, *(pair.merged for pair in pairs)])
+    return Parameters.from_components([*kept, *(pair.merged for pair in pairs)], parameters.background)
 
 
 def merged_down(

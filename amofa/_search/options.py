@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from amofa._background import Kind, LogDensity
 from amofa._data.checks import (
     check_choice,
     check_factor_sequence,
@@ -37,6 +38,9 @@ AUTO = "auto"
 NOISES = (*map(str, Noise), AUTO)
 NORMAL, STUDENT = "normal", "t"
 TAILS = (NORMAL, STUDENT, AUTO)
+# Backgrounds that are made from the rows; "auto" tries all.
+MEASURED = (Kind.UNIFORM, Kind.NESTED, Kind.HEAVY)
+BACKGROUNDS = (*map(str, MEASURED), AUTO)
 # Rows that the prior of a uniqueness is worth. It has a variance from here on.
 _PRIOR_ROWS = 4.0
 
@@ -62,6 +66,7 @@ _N_FACTORS = "number of factors of every component, or one for each with commas;
 _CRITERION = f"what is minimised: {', '.join((EVIDENCE, *CRITERIA))} (default: {EVIDENCE}, or mml with --search paper)"
 _NOISE = f"how uniquenesses are tied: {', '.join(NOISES)} (default: auto, of the thorough search)"
 _TAILS = f"distributions of components: {', '.join(TAILS)}"
+_BACKGROUND = f"density of rows that belong to no component: {', '.join(BACKGROUNDS)}"
 _NOISE_FLOOR = "smallest uniqueness, as a share of each column's variance; or with commas, a variance for each column"
 _MAX_TIME = "time after which the best model so far is the result"
 
@@ -95,6 +100,7 @@ class FitOptions:
     degrees_of_freedom: float | None = field(
         default=None, metadata=_option("of t components; found if not given", float, "NU")
     )
+    background: str | LogDensity | None = field(default=None, metadata=_option(_BACKGROUND, str, "NAME"))
     tol: float = field(default=1e-5, metadata=_option("smallest gain worth going on for, nats per row", float, "NATS"))
     max_iter: int = field(default=100, metadata=_option("most iterations of one EM run", int, "N"))
     callback: Callback | None = field(default=None, metadata=_option(decides=False))
@@ -189,6 +195,7 @@ class FitOptions:
         return {
             "noise": noise,
             **self._checked_tails(),
+            "background": self._checked_background(),
             "criterion": check_choice("criterion", criterion, criteria),
             "prior_rows": None if self.is_paper else check_not_negative("prior_rows", prior_rows),
             "tol": check_positive("tol", self.tol),
@@ -204,6 +211,32 @@ class FitOptions:
             if tails != STUDENT:
                 raise ValueError(f"degrees_of_freedom needs tails='t', got tails={tails!r}")
         return {"tails": tails, "degrees_of_freedom": degrees}
+
+    def _checked_background(self) -> str | LogDensity | None:
+        background = self.background
+        if background is None:
+            return None
+        if not callable(background):
+            check_choice("background", background, BACKGROUNDS)
+        elif self.checkpoint is not None:
+            raise ValueError("a checkpoint cannot hold a background that is a function; leave one of them out")
+        if self.is_paper:
+            raise ValueError("background needs search='thorough'; the paper's search has none")
+        if self.tails != NORMAL:
+            raise ValueError(
+                f"background and tails={self.tails!r} both take the far rows; leave one of them out, the background "
+                "where far rows belong to groups"
+            )
+        return background
+
+    @property
+    def backgrounds(self) -> tuple[Kind, ...]:
+        """The kinds of background to try, of checked options."""
+        if self.background is None:
+            return ()
+        if callable(self.background):
+            return (Kind.CUSTOM,)
+        return MEASURED if self.background == AUTO else (Kind(self.background),)
 
     def _checked_control(self) -> dict[str, Any]:
         """Check the options of callbacks, progress and limits."""

@@ -132,7 +132,8 @@ def with_tied_noise(parameters: Parameters, noise: Noise) -> Parameters:
     if tied is parameters.uniquenesses:
         return parameters
     return Parameters.from_components(
-        [c._replace(uniquenesses=row) for c, row in zip(parameters.components(), tied, strict=True)]
+        [c._replace(uniquenesses=row) for c, row in zip(parameters.components(), tied, strict=True)],
+        parameters.background,
     )
 
 
@@ -148,7 +149,9 @@ def merge_coincident(parameters: Parameters) -> Parameters:
             kept.append(component)
         else:
             kept[twin] = kept[twin]._replace(weight=kept[twin].weight + component.weight)
-    return parameters if len(kept) == parameters.n_components else Parameters.from_components(kept)
+    if len(kept) == parameters.n_components:
+        return parameters
+    return Parameters.from_components(kept, parameters.background)
 
 
 def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
@@ -159,7 +162,9 @@ def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
     share = LEAST_SHARE_OF_A_ROW / samples.row_count
     least = min(share, float(parameters.weights.max()))
     kept = [c for c in parameters.components() if c.weight >= least]
-    return merge_coincident(parameters if len(kept) == parameters.n_components else Parameters.from_components(kept))
+    if len(kept) < parameters.n_components:
+        parameters = Parameters.from_components(kept, parameters.background)
+    return merge_coincident(parameters)
 
 
 def _coincide(a: Component, b: Component) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from amofa._background import Background, BackgroundDensity, Kind
 from amofa._em.outcome import Outcome
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
@@ -51,6 +52,7 @@ class State:
     fits: bool = False  # whether the rows of its components show no sign of further groups
     ways: list[Parameters] | None = None  # mixtures to descend from; None before they are looked for
     results: list[Outcome | None] = field(default_factory=list)  # the best mixtures of the families before it
+    plain: Outcome | None = None  # the best one without a background, once one is tried
     seeds: list[Outcome | None] = field(default_factory=list)  # those of all families on the level before
     seed_cost: float | None = None  # of the first of these on this level, once EM has run
     result: Outcome | None = None  # the best of those that were refined
@@ -59,7 +61,8 @@ class State:
 # ---- as text and numbers ---------------------------------------------------------------------------------------------
 
 _LISTS = ("history", "splits", "known", "results", "seeds")
-_CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (State, Outcome, LocalSplit, Step, Component)}
+_SAVED = (State, Outcome, LocalSplit, Step, Component, Background, BackgroundDensity)
+_CLASSES: dict[str, Any] = {cls.__name__: cls for cls in _SAVED}
 
 
 def to_text(state: State, settings: Mapping[str, str]) -> tuple[str, FloatArray]:
@@ -88,12 +91,14 @@ def from_text(text: str, values: FloatArray) -> tuple[State, dict[str, str]]:
 
 def _encoded(value: Any, arrays: list[FloatArray]) -> Any:
     if isinstance(value, Parameters):
-        return {"class": "Parameters", "n_factors": value.n_factors, "values": _encoded(value.buffer, arrays)}
+        parts = {"n_factors": value.n_factors, "values": value.buffer, "background": value.background}
+        return {"class": "Parameters", **{name: _encoded(part, arrays) for name, part in parts.items()}}
     if isinstance(value, np.ndarray):
         arrays.append(value)
         return {"class": "array", "number": len(arrays) - 1, "shape": value.shape}
-    if isinstance(value, Component):
-        return {"class": "Component", **{name: _encoded(part, arrays) for name, part in value._asdict().items()}}
+    if isinstance(value, Component | Background):
+        parts = {name: _encoded(part, arrays) for name, part in value._asdict().items()}
+        return {"class": type(value).__name__, **parts}
     if type(value).__name__ in _CLASSES:
         parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "moments"}
         return {"class": type(value).__name__, **{name: _encoded(part, arrays) for name, part in parts.items()}}
@@ -118,7 +123,10 @@ def _decoded(value: Any, arrays: Sequence[FloatArray]) -> Any:
         n_features = (len(buffer) - 2 * len(n_factors)) // (2 * len(n_factors) + sum(n_factors))
         parameters = Parameters(n_features, n_factors)
         parameters.buffer[:] = buffer
+        parameters.background = parts["background"]
         return parameters
+    if name == "BackgroundDensity":
+        parts["kind"] = Kind(parts["kind"])
     if name == "State":
         parts |= {key: list(parts[key]) for key in _LISTS}
         parts["ways"] = None if parts["ways"] is None else list(parts["ways"])

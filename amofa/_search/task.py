@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from amofa._background import Background, BackgroundDensity, Kind
 from amofa._data.checks import DEFAULT_FLOOR
 from amofa._data.standardize import Standardized, default_floors, floor_variances
 from amofa._em.factor_analysis import FactorChoice, Prior
@@ -17,6 +18,7 @@ from amofa._em.standard import Settings
 from amofa._model.finalize import in_canonical_order, make_report, with_canonical_factors
 from amofa._noise import Noise
 from amofa._parameters import Parameters
+from amofa._search.background import FIRST_WEIGHT, density_of
 from amofa._search.default import DefaultSearch
 from amofa._search.families import Family, families_of
 from amofa._search.init import LabelledRows, analysers_of_groups, moments_of_groups, parameters_of_model
@@ -119,12 +121,17 @@ class Task:
             # The search would not get there by way of separate noise.
             noises = noises[::-1]
         options, d = self.options, self.rows.samples.n_features
-        families = families_of(noises, options.tails, options.degrees_of_freedom, d)
+        densities = {kind: density for kind in options.backgrounds if (density := self._background(kind)) is not None}
+        families = families_of(noises, options.tails, options.degrees_of_freedom, d, tuple(densities))
         if self._starts_with_tails():
             families = tuple(sorted(families, key=lambda family: not family.has_tails))
+        first = self._first_background()
+        if first is not None:
+            families = tuple(sorted(families, key=lambda family: family.background != first))
 
         def problem_of(family: Family, n: float) -> Problem:
-            return self._problem(family, n, monitor.check)
+            problem = self._problem(family, n, monitor.check)
+            return problem if family.background is None else replace(problem, background=densities[family.background])
 
         given = None if self.init is None else self._given
         levels = Levels(self.rows.samples, families, problem_of, single=self.init is not None)
@@ -139,8 +146,30 @@ class Task:
     def _starts_with_tails(self) -> bool:
         return isinstance(self.init, MixtureOfFactorAnalyzers) and bool(np.isfinite(self.init.degrees_of_freedom).any())
 
+    def _first_background(self) -> Kind | None:
+        """Return the kind of background that a given mixture has, if it is among those to try."""
+        background = self.init._parameters.background if isinstance(self.init, MixtureOfFactorAnalyzers) else None
+        kind = None if background is None else background.density.kind
+        return kind if kind in self.options.backgrounds else None
+
+    def _background(self, kind: Kind) -> BackgroundDensity | None:
+        """Return the density of a background in the coordinates of the search; None if there is none of this kind."""
+        coordinates, scales, function = self.rows.coordinates, self.rows.scales, self.options.background
+        if callable(function):
+            return coordinates.background(function)
+        assert scales is not None
+        return density_of(kind, self.rows.samples, np.sqrt(coordinates.shares(scales.grid**2)))
+
     def _given(self, problem: Problem) -> Parameters:
-        """Return the given start of the default search."""
+        """Return the given start of the default search, with the background of the problem."""
+        given = self._given_components(problem)
+        if problem.background is None:
+            return given
+        model = self.init
+        weight = model.background_weight if isinstance(model, MixtureOfFactorAnalyzers) else 0.0
+        return given.with_background(Background(problem.background, weight or FIRST_WEIGHT))
+
+    def _given_components(self, problem: Problem) -> Parameters:
         init, samples = self.init, self.rows.samples
         assert init is not None
         if isinstance(init, MixtureOfFactorAnalyzers):
@@ -167,6 +196,8 @@ class Task:
         given = min(constraints.n_factors) if isinstance(constraints.n_factors, tuple) else constraints.n_factors
         choice = FactorChoice(pricing, self.prior, noise, given, constraints.max_factors)
         has_own_price = options.criterion == EVIDENCE and self.prior.count > 0 and not noise.is_isotropic
+        # See `DefaultSearch._without_lone_rows`.
+        is_single = has_own_price and family.background is None
         problem = Problem(
             self.prior,
             pricing,
@@ -177,7 +208,7 @@ class Task:
             annihilates=constraints.n_components is None,
             check=check,
             steps=self.steps,
-            least_rows=LEAST_ROWS if has_own_price else LEAST_ROWS_OF_ONE_PRICE,
+            least_rows=LEAST_ROWS if is_single else LEAST_ROWS_OF_ONE_PRICE,
             finds_tails=options.tails != NORMAL and options.degrees_of_freedom is None,
         )
         return problem.with_tails(family.degrees_of_freedom) if family.has_tails else problem
@@ -221,8 +252,9 @@ class Task:
         coordinates = self.rows.coordinates
         n_features = len(coordinates.scale) - len(coordinates.redundant)
         coefficients = sum(len(others) + 1 for _, others in coordinates.redundant)
-        tails = 0 if self.options.degrees_of_freedom else found.n_tail_parameters
-        return n_parameters(n_features, found.n_factors, self._noise_of(found)) + tails + coefficients
+        others = (0 if self.options.degrees_of_freedom else found.n_tail_parameters) + coefficients
+        others += found.background is not None
+        return n_parameters(n_features, found.n_factors, self._noise_of(found)) + others
 
     def _noise_of(self, parameters: Parameters) -> Noise:
         """Return how the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""

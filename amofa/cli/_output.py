@@ -59,6 +59,8 @@ def description(model: MixtureOfFactorAnalyzers) -> dict[str, Any]:
         "feature_names": model.feature_names,
         "n_factors": model.n_factors,
         "weights": model.weights,
+        "background": model.background,
+        "background_weight": model.background_weight,
         "n_parameters": model.n_parameters,
         "criterion": model.criterion,
         "n_samples": None if model.n_samples is None else whole(model.n_samples),

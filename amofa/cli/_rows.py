@@ -69,6 +69,8 @@ def _predict(arguments: argparse.Namespace) -> None:
     results: dict[str, Any] = {"labels": model.predict(X, clusters=clusters)}
     if arguments.proba:
         results["probabilities"] = model.predict_proba(X, clusters=clusters)
+        if model.background is not None:
+            results["outlier_scores"] = model.outlier_scores(X)
     if arguments.scores:
         results["factor_scores"] = model.factor_scores(X)
     to_screen = target is sys.stdout
@@ -77,9 +79,10 @@ def _predict(arguments: argparse.Namespace) -> None:
         write_table(target, _joined(table.kept, _prediction_columns(**results)), header=has_header, form=table.form)
     if arguments.json:
         n_labels = model.n_components if clusters is None else clusters.n_clusters
-        counts = np.bincount(results["labels"], minlength=n_labels)
+        in_groups = results["labels"][results["labels"] >= 0]
+        counts = np.bincount(in_groups, minlength=n_labels)
         output, rows = (None, results) if to_screen else (arguments.output, {})
-        say_json({"n_rows": counts.sum(), "counts": counts, "output": output, **rows})
+        say_json({"n_rows": len(X), "counts": counts, "output": output, **rows})
 
 
 def _predict_classes(arguments: argparse.Namespace, target: Any) -> None:
@@ -98,12 +101,17 @@ def _joined(kept: dict[str, NDArray[Any]], results: dict[str, NDArray[Any]]) -> 
 
 
 def _prediction_columns(
-    labels: NDArray[np.intp], probabilities: FloatArray | None = None, factor_scores: Sequence[FloatArray] = ()
+    labels: NDArray[np.intp],
+    probabilities: FloatArray | None = None,
+    outlier_scores: FloatArray | None = None,
+    factor_scores: Sequence[FloatArray] = (),
 ) -> dict[str, NDArray[Any]]:
     """Return columns (n,) by name, from labels (n,), probabilities (n, K) and K arrays (n, p_k) of factor scores."""
     columns: dict[str, NDArray[Any]] = {"label": labels}
     if probabilities is not None:
         columns |= {f"p{k}": column for k, column in enumerate(probabilities.T)}
+    if outlier_scores is not None:
+        columns["outlier"] = outlier_scores
     for k, scores in enumerate(factor_scores):
         columns |= {f"z{k}_{q}": column for q, column in enumerate(scores.T)}
     return columns
@@ -115,7 +123,9 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     add_clusters(parser, "label rows by clusters of components")
     parser.add_argument(
-        "--proba", action="store_true", help="add the probability of each component, or cluster: p0, p1, ..."
+        "--proba",
+        action="store_true",
+        help="add the probability of each component, or cluster: p0, p1, ..., and that of a background: outlier",
     )
     parser.add_argument(
         "--scores", action="store_true", help="add the factor scores under each component: z0_0, z0_1, ..."

@@ -52,7 +52,7 @@ _CHARACTER, _LABEL_LINES = 0.58, 2
 # Points of a tick, from there to its label, and to the edge.
 _TICK = 9.0
 # Name and colour of rows without a label.
-_NO_LABEL, _NO_LABEL_COLOR = "no label", (0.75, 0.75, 0.75)
+_NO_LABEL, NO_LABEL_COLOR = "no label", (0.75, 0.75, 0.75)
 
 
 def pyplot() -> Any:
@@ -314,5 +314,5 @@ def make_groups(labels: ArrayLike, n: int) -> Groups:
     groups[~lacking] = numbers
     names, colors = [str(kind) for kind in kinds.tolist()], component_colors(len(kinds))
     if lacking.any():
-        return Groups(groups, [*names, _NO_LABEL], [*colors, _NO_LABEL_COLOR])
+        return Groups(groups, [*names, _NO_LABEL], [*colors, NO_LABEL_COLOR])
     return Groups(groups, names, colors)

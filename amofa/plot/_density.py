@@ -12,10 +12,10 @@ from amofa._data.checks import check_positive, check_whole_number
 from amofa._data.dataframes import column_positions
 from amofa._data.row_chunks import Samples
 from amofa._model import posterior
-from amofa._model.missing_data import marginal
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.plot._axes import (
+    NO_LABEL_COLOR,
     Color,
     axes_for,
     component_colors,
@@ -31,6 +31,7 @@ from amofa.plot._axes import (
 )
 from amofa.plot._plane import (
     View,
+    background_text,
     bulk_weights,
     check_model,
     check_rows,
@@ -99,7 +100,12 @@ def density(
     grid = _grid_of_column(model, j)
     parts = _densities_of_column(model, j, grid)
     ax = axes_for(ax)
-    ax.plot(grid, parts.sum(axis=1), color=ink(ax), linewidth=1.0, linestyle="--", label="mixture", zorder=3)
+    whole = parts.sum(axis=1)
+    background = _background_of_column(model, j, grid)
+    if background is not None:
+        whole = whole + background
+        ax.plot(grid, background, color=NO_LABEL_COLOR, linewidth=1.6, label=background_text(model))
+    ax.plot(grid, whole, color=ink(ax), linewidth=1.0, linestyle="--", label="mixture", zorder=3)
     for part, color, text in zip(parts.T, component_colors(model.n_components), legend_texts(model), strict=True):
         ax.plot(grid, part, color=color, linewidth=1.6, label=text)
     lower, upper = _bulk_of_column(model, grid, parts, values)
@@ -138,11 +144,21 @@ def _grid_of_column(model: MixtureOfFactorAnalyzers, j: int) -> FloatArray:
 
 
 def _densities_of_column(model: MixtureOfFactorAnalyzers, j: int, grid: FloatArray) -> FloatArray:
-    """Return the density of each component in column j times its weight, (len(grid), K)."""
-    parameters, rows = marginal(model._parameters, np.array([j])), Samples(grid[:, None])
+    """Return the density of each component in column j times its share of the mixture, (len(grid), K)."""
+    parameters, rows = model._parameters.of_columns(np.array([j])), Samples(grid[:, None])
     densities: FloatArray = np.exp(posterior.log_densities(parameters, rows))[:, None]
-    densities = densities * posterior.responsibilities(parameters, rows)
+    densities = densities * posterior.responsibilities(parameters, rows) * (1.0 - model.background_weight)
     return densities
+
+
+def _background_of_column(model: MixtureOfFactorAnalyzers, j: int, grid: FloatArray) -> FloatArray | None:
+    """Return the density of the background in column j times its weight, (len(grid),); None if there is none."""
+    background = model._parameters.background
+    # Nothing is known of a single column of a function.
+    if background is None or background.density.function is not None or not background.density.covers[j]:
+        return None
+    of_column = background.density.of_columns(np.array([j]))
+    return background.weight * np.exp(of_column.log_density(grid[None]))
 
 
 def _bulk_of_column(
@@ -282,7 +298,7 @@ def outliers(
     """Draw how low the log density of each row is, below the median of all rows, in the colours of their components.
 
     Rows above the line have the lowest densities: those that the model explains least. Rows that have become components
-    of their own have rings, since their density is not low.
+    of their own have rings, since their density is not low; those of a background are grey, with crosses.
 
     Parameters
     ----------
@@ -328,12 +344,17 @@ def outliers(
     # Of very many rows, some, but all that are above the line.
     shown = np.union1d(drawn_rows(len(table)), np.flatnonzero(depths > threshold))
     labels = model.predict(table)
-    rare = np.flatnonzero(np.bincount(labels, minlength=model.n_components)[labels] < share * len(table))
-    shown = np.union1d(shown, rare)
-    colors = np.array(component_colors(model.n_components))
+    # The last one is the background, with the label -1, whose rows are marked in their own way.
+    counts = np.append(np.bincount(labels[labels >= 0], minlength=model.n_components), len(table))
+    rare = np.flatnonzero(counts[labels] < share * len(table))
+    beside = np.flatnonzero(labels == -1)
+    shown = np.union1d(shown, np.union1d(rare, beside))
+    colors = np.array([*component_colors(model.n_components), NO_LABEL_COLOR])
     ax.scatter(shown, depths[shown], c=colors[labels[shown]], **dots(len(shown)))
     if len(rare):
         ax.plot(rare, depths[rare], "o", mfc="none", mec=ink(ax, 0.7), ms=9, label="component of few rows")
+    if len(beside):
+        ax.plot(beside, depths[beside], "x", color=ink(ax, 0.7), ms=5, label=background_text(model))
     ax.axhline(threshold, color=ink(ax, 0.7), linewidth=1.0, linestyle="--", label=f"{share:.2g} of all above")
     index: Any = getattr(X, "index", None) if hasattr(X, "iloc") else None
     names = range(len(table)) if index is None else list(index)
@@ -344,6 +365,6 @@ def outliers(
     name_axes(ax, "row", "below the median log density, nats")
     named = dict.fromkeys([*lowest[:number].tolist(), *rare[:number].tolist()])
     name_points(ax, [(i, float(depths[i]), str(names[i])) for i in named])
-    if len(rare):
+    if len(rare) or len(beside):
         legend_above(ax)
     return ax

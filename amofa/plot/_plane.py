@@ -108,10 +108,16 @@ def feature_names(model: BaseMixture) -> tuple[str, ...]:
 
 
 def legend_texts(model: MixtureOfFactorAnalyzers) -> list[str]:
+    """Return the texts of the components in a legend, with their shares of the mixture."""
+    shares = model.weights * (1.0 - model.background_weight)
     return [
-        f"{k}: {weight:.1%}, {counted(p, 'factor')}"
-        for k, (weight, p) in enumerate(zip(model.weights, model.n_factors.tolist(), strict=True))
+        f"{k}: {share:.1%}, {counted(p, 'factor')}"
+        for k, (share, p) in enumerate(zip(shares, model.n_factors.tolist(), strict=True))
     ]
+
+
+def background_text(model: MixtureOfFactorAnalyzers) -> str:
+    return f"background: {model.background_weight:.1%}"
 
 
 def whole_rows(model: MixtureOfFactorAnalyzers, rows: NDArray[Any]) -> NDArray[Any]:

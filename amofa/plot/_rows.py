@@ -17,6 +17,7 @@ from amofa._model.text import counted
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
 from amofa.plot._axes import (
+    NO_LABEL_COLOR,
     Color,
     Groups,
     axes_for,
@@ -34,6 +35,7 @@ from amofa.plot._plane import (
     CIRCLE,
     DEVIATIONS,
     View,
+    background_text,
     check_model,
     check_rows,
     legend_texts,
@@ -66,6 +68,8 @@ def clusters(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw rows in the colours of their components, and ellipses 1 and 2 standard deviations from the means.
+
+    Rows of a background are grey.
 
     Ellipses have the numbers of their components, or of their clusters, if there are at most 40. Rows far outside the
     bulk are left out, with a note of their number.
@@ -146,6 +150,8 @@ def draw_clusters(
         own = groups.row_colors if groups is not None else row_colors(model, drawn, found, look.colors)
         x, y = points.T
         ax.scatter(x, y, c=own, **dots(len(rows)))
+        if groups is None and model.background is not None and any(look.texts):
+            ax.plot([], [], "o", color=NO_LABEL_COLOR, markersize=4, label=background_text(model))
     plain = Look([ink(ax)] * model.n_components, [None] * model.n_components, look.numbers)
     draw_ellipses(ax, view, look if groups is None else plain, is_plain=groups is not None)
     limit_axes(ax, view, model.weights, points)
@@ -168,10 +174,11 @@ def look_of(model: MixtureOfFactorAnalyzers, clusters: Clusters | None = None) -
 def row_colors(
     model: MixtureOfFactorAnalyzers, rows: NDArray[Any], clusters: Clusters | None, colors: Sequence[Color]
 ) -> list[Color]:
-    """Return the colours of rows, from those of the components."""
-    if clusters is None:
-        return [colors[k] for k in model.predict(rows)]
-    return [colors[clusters.components(c)[0]] for c in model.predict(rows, clusters=clusters)]
+    """Return the colours of rows, from those of the components; those of a background are grey."""
+    own = colors if clusters is None else [colors[clusters.components(c)[0]] for c in range(clusters.n_clusters)]
+    # The last colour is that of the label -1.
+    of_label = [*own, NO_LABEL_COLOR]
+    return [of_label[k] for k in model.predict(rows, clusters=clusters)]
 
 
 def _lines(n_components: int) -> list[tuple[float, float]]:
@@ -248,7 +255,7 @@ def uncertainty(
     view = make_view(model, columns)
     table = check_rows(model, X)
     rows = table[drawn_rows(len(table))]
-    doubt = 1.0 - model.predict_proba(rows).max(axis=1)
+    doubt = 1.0 - model.predict_proba(rows, background=True).max(axis=1)
     # Uncertain rows on top.
     order = np.argsort(doubt, kind="stable")
     ax = axes_for(ax)

@@ -300,7 +300,8 @@ def _kept_colors(models: Sequence[MixtureOfFactorAnalyzers], rows: NDArray[Any])
     for model in models[1:]:
         labels = model.predict(rows)
         common = np.zeros((len(numbers[-1]), model.n_components))
-        np.add.at(common, (before, labels), 1.0)
+        in_groups = (before >= 0) & (labels >= 0)
+        np.add.at(common, (before[in_groups], labels[in_groups]), 1.0)
         old, new = linear_sum_assignment(-common)
         kept = {int(k): numbers[-1][j] for j, k in zip(old, new, strict=True) if common[j, k] > 0}
         free = (c for c in range(len(palette)) if c not in kept.values())

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from amofa._background import LogDensity
 from amofa._data.checks import (
     check_incomplete_rows,
     check_incomplete_table,
@@ -50,6 +51,8 @@ tails : {"normal", "t", "auto"}, default "normal"
     Distributions of components: normal, multivariate t, or what costs less.
 degrees_of_freedom : float, optional
     Of t components; found if not given.
+background : {"uniform", "nested", "heavy", "auto"} or callable, optional
+    A density beside the components, for scattered rows; it is dropped where it does not pay.
 max_components, max_factors : int, optional
     Upper bounds of what is found.
 init : MixtureOfFactorAnalyzers, scikit-learn's GaussianMixture, or (n_samples,) array-like of int or str, optional
@@ -102,6 +105,7 @@ class BaseAMoFA(BaseEstimator):
         prior_rows: float | None = None,
         tails: str = "normal",
         degrees_of_freedom: float | None = None,
+        background: str | LogDensity | None = None,
         max_components: int | None = None,
         max_factors: int | None = None,
         init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
@@ -125,6 +129,7 @@ class BaseAMoFA(BaseEstimator):
         self.prior_rows = prior_rows
         self.tails = tails
         self.degrees_of_freedom = degrees_of_freedom
+        self.background = background
         self.max_components = max_components
         self.max_factors = max_factors
         self.init = init
@@ -156,6 +161,7 @@ class BaseAMoFA(BaseEstimator):
         self.loadings_ = model.loadings
         self.uniquenesses_ = model.uniquenesses
         self.degrees_of_freedom_ = model.degrees_of_freedom
+        self.background_weight_ = model.background_weight
         self.converged_ = model.converged
         self.n_iter_ = total_iterations(model)
         return model

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from amofa._background import LogDensity
 from amofa._data.checks import RandomState, check_choice, check_incomplete_table, check_whole_number
 from amofa._model.clusters import Clusters, cluster_labels, cluster_probabilities
 from amofa._model.posterior import (
@@ -52,8 +53,10 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     loadings_ : list of n_components_ arrays (n_features, n_factors_[k])
     degrees_of_freedom_ : (n_components_,) array
         Infinite for normal components.
+    background_weight_ : float
+        Share of the rows that belongs to the background; 0 without one.
     labels_ : (n_samples,) int array
-        The component, or cluster, of each training row.
+        The component, or cluster, of each training row, or -1 if it is of the background.
     clusters_ : Clusters or None
         The clusters of components, if `n_clusters` was given.
     converged_ : bool
@@ -123,6 +126,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         prior_rows: float | None = None,
         tails: str = "normal",
         degrees_of_freedom: float | None = None,
+        background: str | LogDensity | None = None,
         max_components: int | None = None,
         max_factors: int | None = None,
         init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
@@ -147,6 +151,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
             prior_rows=prior_rows,
             tails=tails,
             degrees_of_freedom=degrees_of_freedom,
+            background=background,
             max_components=max_components,
             max_factors=max_factors,
             init=init,
@@ -292,7 +297,7 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         -------
         X : (n_samples, n_features) float64
         y : (n_samples,) intp
-            The component of each row.
+            The component of each row, or -1 if it is from the background.
         """
         check_is_fitted(self)
         return self.model_.sample(n_samples, random_state)
@@ -301,6 +306,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return the most probable component of every row, or its most probable cluster if `n_clusters` was given.
+
+        It is -1 where a background is likelier; ``model_.outlier_scores(X)`` has its probability.
 
         Parameters
         ----------
@@ -319,6 +326,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the probability of every component for every row, or of every cluster if `n_clusters` was given.
+
+        They are those of a row that belongs to a component, beside the background.
 
         Parameters
         ----------

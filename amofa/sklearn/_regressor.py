@@ -43,6 +43,8 @@ class AMoFARegressor(MultiOutputMixin, RegressorMixin, BaseAMoFA):
     loadings_ : list of n_components_ arrays (n_features + n_outputs, n_factors_[k])
     degrees_of_freedom_ : (n_components_,) array
         Infinite for normal components.
+    background_weight_ : float
+        Share of the rows that belongs to the background; 0 without one.
     n_outputs_ : int
     converged_ : bool
     n_iter_ : int
@@ -141,7 +143,7 @@ def _with_enough_rows(model: MixtureOfFactorAnalyzers, least: int) -> Parameters
     """Return the mixture of the components with at least this number of training rows, or of all if none has."""
     parameters = model._parameters
     assert model.n_samples is not None
-    enough = parameters.weights * model.n_samples >= least
+    enough = parameters.weights * (1.0 - model.background_weight) * model.n_samples >= least
     if enough.all() or not enough.any():
         return parameters
     kept = [component for component, is_kept in zip(parameters.components(), enough, strict=True) if is_kept]

@@ -47,6 +47,8 @@ def cases():
     yield "isotropic", factors, {"noise": "isotropic", "criterion": "bic"}
     heavy = datasets.t_groups(rng, 4, [1, 1], [60, 60], 3.0)[0]
     yield "tails", heavy, {"tails": "auto"}
+    outliers = np.concatenate([heavy[:120], rng.uniform(-60, 60, (12, 4))])
+    yield "background", outliers, {"background": "auto"}
     yield "t alone", heavy, {"tails": "t"}
     yield "t levels", heavy, {"tails": "auto"}
     yield "paper", few, {"search": "paper"}

@@ -121,12 +121,14 @@ cdef class Iteration:
         unsigned char[:, :] near=None,  # OUT  (K, n), rows contiguous
         double[::1] kept=None,  # INOUT  (n), added to
         double least=0.0,
+        const double[::1] background=None,  # IN   (n) log densities of a background
+        double background_weight=0.0,
     ):
         """Add the sufficient statistics of the columns of x to sums.
 
         Several threads may do so at a time, each with its own sums and scratch memory. Without these arguments the sums
         are those of the iteration. Responsibilities above the least are marked in `near`, and summed for each row in
-        `kept`, if these are given.
+        `kept`, if these are given. With a background, responsibilities are for the components beside it.
         """
         cdef Sums totals
         cdef Scratch block
@@ -144,6 +146,11 @@ cdef class Iteration:
             if x.shape[1]:
                 totals.near, totals.near_stride, totals.near_least = &near[0, 0], near.strides[0], least
                 totals.kept = &kept[0]
+        if background is not None:
+            if background.shape[0] != x.shape[1] or not 0.0 < background_weight < 1.0:
+                raise ValueError("a background must have a log density for each row, and a weight between 0 and 1")
+            if x.shape[1]:
+                totals.background, totals.background_weight = &background[0], background_weight
         block = view_scratch(&self.mixture, &scratch[0])
         add_rows(x, row_weights, self.with_entropy, &self.mixture, &block, &totals)
 

@@ -11,3 +11,6 @@ def posterior(
     scores: NDArray[np.float64] | None,
     work: NDArray[np.float64],
 ) -> None: ...
+def add_background(
+    background: NDArray[np.float64], weight: float, log_density: NDArray[np.float64], share: NDArray[np.float64]
+) -> None: ...

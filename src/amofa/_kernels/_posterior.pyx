@@ -3,7 +3,7 @@
 `amofa._kernels._mixture` describes how distances are computed.
 """
 
-from libc.math cimport INFINITY, exp, expm1, log1p
+from libc.math cimport INFINITY, exp, expm1, log, log1p
 from libc.string cimport memcpy
 
 from amofa._kernels._blas cimport gemm, solve_lower
@@ -31,6 +31,8 @@ cdef extern from "simd.h" nogil:
     void amofa_log_joint(Py_ssize_t n, double constant, double *distance)
     double amofa_responsibilities(Py_ssize_t n, Py_ssize_t K, const double *log_joint, Py_ssize_t ld,
                                   const double *weights, double *log_density, double *sum, double *resp)
+    void amofa_add_background(Py_ssize_t n, double log_rest, double log_weight, const double *background,
+                              double *log_density, double *share)
 
 cdef extern from "products.h" nogil:
     void amofa_distances(Py_ssize_t n, Py_ssize_t d, Py_ssize_t p, const double *x, Py_ssize_t ldx, const double *mean,
@@ -281,3 +283,18 @@ def posterior(
                        &log_joint[0, 0] if log_joint is not None else NULL,
                        &responsibilities[0, 0] if responsibilities is not None else NULL,
                        &scores[0, 0] if scores is not None and mixture.offsets[K] else NULL)
+
+
+def add_background(
+    const double[::1] background not None,  # IN   (n) log densities, nats
+    double weight,
+    double[::1] log_density not None,  # INOUT  (n) nats, of the components
+    double[::1] share not None,  # OUT  (n)
+):
+    """Add a background to the components: log densities of both, and the posterior probability of the components."""
+    cdef Py_ssize_t n = background.shape[0]
+    if log_density.shape[0] != n or share.shape[0] != n or not 0.0 < weight < 1.0:
+        raise ValueError("arrays must have one entry per row, and weight must be between 0 and 1")
+    if n:
+        with nogil:
+            amofa_add_background(n, log1p(-weight), log(weight), &background[0], &log_density[0], &share[0])

@@ -12,6 +12,8 @@ cdef struct Sums:
     Py_ssize_t near_stride
     double near_least
     double *kept                   # (n) sums of these responsibilities, added to
+    const double *background       # (n) log densities of a background, whose share of a row counts for no sum; or NULL
+    double background_weight
     double *log_likelihood         # nats
     double *entropy                # of the responsibilities, nats
     double *soft_counts            # (K)

@@ -3,7 +3,7 @@
 All moments of component k are about its current mean, never about the origin. `Sums` in the .pxd gives the layout.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, log, log1p
 
 from amofa._kernels._blas cimport syrk_lower
 from amofa._kernels._mixture cimport (
@@ -12,6 +12,8 @@ from amofa._kernels._posterior cimport is_small, posterior_block, weigh_tails
 
 cdef extern from "simd.h" nogil:
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
+    void amofa_add_background(Py_ssize_t n, double log_rest, double log_weight, const double *background,
+                              double *log_density, double *share)
     void amofa_mark(Py_ssize_t n, const double *h, double least, unsigned char *near, double *kept)
     double amofa_multiply(Py_ssize_t n, const double *factors, double *values)
     Py_ssize_t amofa_select(Py_ssize_t n, const double *h, double least, int *rows, double *root)
@@ -56,6 +58,7 @@ cdef Sums view_sums(Py_ssize_t K, Py_ssize_t d, bint full, double *buffer) noexc
     view.full = full
     view.negligible = NEGLIGIBLE_SHARE
     view.near = NULL
+    view.background = NULL
     view.log_likelihood = buffer
     view.entropy = buffer + 1
     view.soft_counts = buffer + 2
@@ -81,6 +84,9 @@ cdef void accumulate_rows(
     while start < n:
         length = min(scratch.stride, n - start)
         posterior_block(length, x + start, ldx, mixture, scratch)
+        if sums.background != NULL:
+            share_with_background(length, sums.background + start, row_weights + start if row_weights != NULL else NULL,
+                                  with_entropy, mixture.n_components, scratch, sums)
         if sums.near != NULL:
             for k in range(mixture.n_components):
                 amofa_mark(length, scratch.responsibilities + k * scratch.stride, sums.near_least,
@@ -88,6 +94,25 @@ cdef void accumulate_rows(
         add_block(length, x + start, ldx, row_weights + start if row_weights != NULL else NULL, with_entropy, mixture,
                   scratch, sums)
         start += length
+
+
+cdef void share_with_background(
+    Py_ssize_t n, const double *background, const double *row_weights, bint with_entropy, Py_ssize_t n_components,
+    Scratch *scratch, Sums *sums,
+) noexcept nogil:
+    """Give the background its share of the rows of a block whose posterior quantities are in scratch."""
+    cdef double log_rest = log1p(-sums.background_weight), log_weight = log(sums.background_weight), rest, entropy
+    cdef double *share = scratch.row_sum
+    cdef Py_ssize_t i, k
+    amofa_add_background(n, log_rest, log_weight, background, scratch.log_density, share)
+    for k in range(n_components):
+        amofa_multiply(n, share, scratch.responsibilities + k * scratch.stride)
+    if with_entropy:
+        # Of the background's share; that of the components is summed without their share of the mixture.
+        for i in range(n):
+            rest = 1.0 - share[i]
+            entropy = -share[i] * log_rest - (rest * log(rest) if rest > 0.0 else 0.0)
+            sums.entropy[0] += entropy if row_weights == NULL else row_weights[i] * entropy
 
 
 cdef void add_block(
