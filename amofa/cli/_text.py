@@ -43,7 +43,7 @@ def read_text(source: str, selection: Selection, form: TextFormat, *, may_be_mis
     """Read the selected columns of a text file; missing cells are NaN.
 
     Raises OSError if the file cannot be read, and ValueError if it is not a table with such columns, or a cell is
-    missing where `may_be_missing` is False.
+    missing where `may_be_missing` is False, or a weight.
     """
     try:
         with _open_text(source, selection.table) as stream:
@@ -91,7 +91,7 @@ def _read(stream: TextIO, selection: Selection, form: TextFormat, may_be_missing
         row = read_cells.numbers(cells)
         if row is None:
             for j, cell in zip(positions.numbers, cells, strict=True):
-                if complaint := read_cells.complaint(cell.strip(), may_be_missing):
+                if complaint := read_cells.complaint(cell.strip(), may_be_missing and j != positions.weights):
                     column = f"column {j} (from 0)" if names is None else f"column {names[j]!r}"
                     text = [i for i in positions.values if read_cells.is_text(fields[i].strip())]
                     remedy = selection.remedy_for_text(text, names) if j in text else ""

@@ -702,6 +702,11 @@ def test_what_is_wrong_is_so_beside_missing_cells(file, content, message):
     assert refusal(file("x.csv", content), may_be_missing=True) == message
 
 
+def test_weights_are_not_missing(file):
+    source = file("x.csv", "a,w\n,1\n2,\n")
+    assert refusal(source, weights="w", may_be_missing=True) == "FILE, line 3, column 'w': the value is missing"
+
+
 @pytest.mark.parametrize("mark", ["-9999", "-9999.0", "-9.999e3", "-", "inf", "-Inf", "not seen", "0"])
 def test_marks_of_missing_cells(file, mark):
     source = file("x.csv", f"a,b,w\n1,2,0\n3,{mark},1\n4,NA,1\n")
