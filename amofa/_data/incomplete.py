@@ -17,7 +17,7 @@ from amofa._typing import BoolArray, FloatArray
 # Tables are searched for missing cells in blocks of about this number of cells.
 _BLOCK_CELLS = 1 << 20
 # Elements of covariances are corrected as if at least this share of the mean number of rows showed them.
-_LEAST_PAIR_SHARE = 0.1
+_LEAST_PAIR_SHARE, _LEAST_MEAN_SHARE = 0.1, 1e-3
 # The rows with the most cells have at least this share of the weight of all.
 _BEST_SEEN = 0.4
 
@@ -42,7 +42,7 @@ class Patterns(NamedTuple):
         if not any(block.any() for block in blocks):
             return None
         # Bytes, compared as one value: complete rows, without a bit, come first.
-        packed = np.concatenate(blocks).view(f"V{-(-d // 8)}")[:, 0]
+        packed = np.ascontiguousarray(np.concatenate(blocks)).view(f"V{-(-d // 8)}")[:, 0]
         found, numbers = np.unique(packed, return_inverse=True)
         bits = np.unpackbits(found.view(np.uint8).reshape(len(found), -1), axis=1, count=d)
         missing: BoolArray = bits.astype(np.bool_)
@@ -180,7 +180,9 @@ class IncompleteSamples(Samples):
         shares = self.pair_shares
         d = len(shares)
         mean = float((shares.sum() - np.trace(shares)) / (d * (d - 1))) if d > 1 else float(shares[0, 0])
-        shown = expected + (covariance - expected) / np.maximum(shares, _LEAST_PAIR_SHARE * max(mean, 1e-3))
+        # No row may have cells in two columns.
+        mean = max(mean, _LEAST_MEAN_SHARE)
+        shown = expected + (covariance - expected) / np.maximum(shares, _LEAST_PAIR_SHARE * mean)
         shown[shares == 0] = covariance[shares == 0]
         diagonal = np.arange(d)
         least = 0.05 * np.minimum(np.diagonal(covariance), np.diagonal(expected))
