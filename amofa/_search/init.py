@@ -42,11 +42,20 @@ class LabelledRows:
     labels: NDArray[np.intp]  # from 0 without gaps; -1 without a label or without weight
 
     def groups(self, coordinates: Coordinates) -> Iterator[Samples]:
-        """Yield the rows of each label, in the coordinates of a search."""
+        """Yield the rows of each label that have cells, in the coordinates of a search.
+
+        Raises ValueError if there are none.
+        """
+        found = False
         for label in range(self.labels.max() + 1):
             rows = np.flatnonzero(self.labels == label)
             weights = None if self.weights is None else self.weights[rows]
-            yield coordinates.samples(*merge_repeats(self.table[rows], weights), None)
+            samples = coordinates.samples(*merge_repeats(self.table[rows], weights), None)
+            if samples.n_rows:
+                found = True
+                yield samples
+        if not found:
+            raise ValueError("init labels no row with a value in a column that varies; give such a row a label")
 
 
 def check_init(

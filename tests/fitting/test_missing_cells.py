@@ -262,6 +262,28 @@ def test_columns_that_are_never_seen_together_are_named(clear):
     fitted(pd.DataFrame(X, columns=["age", "sex", "size"]), "'age' and 'sex'$", check=False)
 
 
+def test_labels_of_rows_without_cells(clear):
+    X = clear.copy()
+    X[:40] = NAN
+    labels = np.where(np.arange(300) < 40, 0, np.where(np.arange(300) < 200, 1, 2))
+    assert amofa.fit(X, init=labels).n_components == 2
+    with pytest.raises(ValueError, match="init labels no row with a value"):
+        amofa.fit(X, init=np.where(labels == 0, 0, -1))
+
+
+def test_two_columns_that_are_never_seen_together(rng):
+    X = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(9, 1, (60, 2))])
+    X[::2, 0], X[1::2, 1] = NAN, NAN
+    for noise in ("auto", "shared", "isotropic"):
+        assert fitted(X, "no row of X has values in both", check=False, noise=noise).n_components == 2
+
+
+def test_columns_of_one_layout_and_a_constant_one(rng):
+    X = rng.standard_normal((5, 12))
+    X[:, 3], X[rng.random((5, 12)) < 0.2] = 2.0, NAN
+    assert fitted(X, "constant", check=False).n_components == 1
+
+
 def test_fewer_rows_than_columns(rng):
     X = rng.standard_normal((30, 60))
     X[:15] += 2
