@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.impute import MissingIndicator
 
+from amofa._background import LogDensity
 from amofa._data.checks import RandomState, check_random_state
 from amofa._model.conditional import fill
 from amofa.history import Callback, OnIteration
@@ -57,6 +58,8 @@ class AMoFAImputer(OneToOneFeatureMixin, TransformerMixin, BaseAMoFA):
     loadings_ : list of n_components_ arrays (n_features, n_factors_[k])
     degrees_of_freedom_ : (n_components_,) array
         Infinite for normal components.
+    background_weight_ : float
+        Share of the rows that belongs to the background; 0 without one.
     converged_ : bool
     n_iter_ : int
         Number of EM iterations in all steps of the search.
@@ -103,6 +106,7 @@ class AMoFAImputer(OneToOneFeatureMixin, TransformerMixin, BaseAMoFA):
         prior_rows: float | None = None,
         tails: str = "normal",
         degrees_of_freedom: float | None = None,
+        background: str | LogDensity | None = None,
         max_components: int | None = None,
         max_factors: int | None = None,
         init: MixtureOfFactorAnalyzers | ArrayLike | None = None,
@@ -127,6 +131,7 @@ class AMoFAImputer(OneToOneFeatureMixin, TransformerMixin, BaseAMoFA):
             prior_rows=prior_rows,
             tails=tails,
             degrees_of_freedom=degrees_of_freedom,
+            background=background,
             max_components=max_components,
             max_factors=max_factors,
             init=init,

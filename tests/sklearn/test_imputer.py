@@ -71,6 +71,13 @@ def test_a_row_without_cells_has_the_mean(rows):
     np.testing.assert_allclose(imputer.transform([[NAN] * 4])[0], imputer.weights_ @ imputer.means_)
 
 
+def test_a_background_is_that_of_the_fit(rows, rng):
+    holes = np.concatenate([rows[1], rng.uniform(-40, 40, (20, 4))])
+    imputer = AMoFAImputer(background="uniform").fit(holes)
+    assert imputer.background_weight_ == imputer.model_.background_weight > 0
+    np.testing.assert_array_equal(imputer.transform(holes), imputer.model_.impute(holes))
+
+
 def test_fits_are_weighted(rows):
     _, holes = rows
     weights = np.arange(len(holes)) % 3
