@@ -405,7 +405,7 @@ def check_sizes(p, fault, whole):
     size = c.mixture_size(p.K, d, offsets)
     rises = offsets[0] == 0 and all(offsets[1:] >= offsets[:-1])
     n_factors = [int(b - a) for a, b in itertools.pairwise(offsets.tolist())]
-    exact = 5 + p.K + 1 + 4 * p.K + 2 * p.K * d + 2 * int(offsets[-1]) * d + sum(q**2 for q in n_factors)
+    exact = 11 + p.K + 1 + 4 * p.K + 2 * p.K * d + 2 * int(offsets[-1]) * d + sum(q**2 for q in n_factors)
     # Memory for the orthogonal decomposition of one component.
     if most := max(n_factors):
         exact += most * (d + most) + 2 * (d + most) + 2 * most

@@ -43,6 +43,7 @@ cdef extern from "missing.h" nogil:
                            double *scatter)
 
 cdef extern from "simd.h" nogil:
+    double AMOFA_HUGE
     double amofa_weighted_sum(Py_ssize_t n, const double *values, const double *weights)
     void amofa_multiply(Py_ssize_t n, const double *factors, double *values)
     double amofa_entropy(Py_ssize_t n, const double *h, const double *log_density, const double *log_joint)
@@ -318,11 +319,12 @@ cdef void set_log_joint(
     cdef const double *log_determinant = rows.choleskys + triangle(analyser.p) * rows.stride
     cdef double constant = log(2.0 * M_PI)
     cdef Py_ssize_t i
-    if nu == INFINITY:
-        for i in range(rows.n):
+    for i in range(rows.n):
+        if not rows.distance[i] < AMOFA_HUGE:
+            log_joint[i] = -INFINITY
+        elif nu == INFINITY:
             log_joint[i] = log_weight - 0.5 * (rows.count[i] * constant + log_determinant[i] + rows.distance[i])
-    else:
-        for i in range(rows.n):
+        else:
             log_joint[i] = log_weight + analyser.normalisers[<Py_ssize_t> rows.count[i]] - 0.5 * (
                 log_determinant[i] + (nu + rows.count[i]) * log1p(max(rows.distance[i], 0.0) / nu))
 
