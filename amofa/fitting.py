@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,6 @@ from amofa._search.monitor import FitInterrupted, Monitor, OutOfTime, SearchStop
 from amofa._search.options import FitOptions
 from amofa._search.progress import progress_line
 from amofa._search.state import END, State
-from amofa._search.task import Task
 from amofa._typing import FloatArray
 from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -43,6 +42,9 @@ from amofa.warnings import (
     warn_of_time,
     warn_of_unseen_pairs,
 )
+
+if TYPE_CHECKING:
+    from amofa._search.task import Task
 
 # A table with missing cells has second moments of all pairs of columns, even if it has fewer rows: up to this number of
 # columns (32 MB for each component).
@@ -252,6 +254,9 @@ def fit_checked(
 
     `names` are those of the columns. With `warns`, it warns of constant columns and of how the search ended.
     """
+    # Imported late: searches would take a tenth of the time of `import amofa`.
+    from amofa._search.task import Task
+
     options = options.checked(table.shape[1])
     init = check_init(options.init, table, names, weights)
     # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
