@@ -178,6 +178,12 @@ class Evaluator:
         twin.parameters, twin.prepared, twin.work = self.parameters, self.prepared, np.empty_like(self.work)
         return twin
 
+    @property
+    def largest_form(self) -> int:
+        """How distances are computed where most digits are at stake: see `amofa._kernels._mixture`."""
+        K = self.parameters.n_components
+        return int(self.prepared[3 * K : 4 * K].max())
+
     def spreads(self, log_joint: FloatArray) -> FloatArray | None:
         """Return (nu + m) / (nu + d), (K, n), from the log joint densities (K, n); None if all components are normal.
 

@@ -2,20 +2,24 @@
 
 A factor analyser without some of its columns is again one, without their rows of the loadings, and with the same
 degrees of freedom if its distribution is a t. So for a row with missing cells, NaN, the kernels are called with the
-mixture of its observed columns.
+mixture of its observed columns. If no digits are at stake, a kernel does this for rows of many patterns side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from amofa._data.incomplete import samples_of
 from amofa._data.row_chunks import PosteriorBlock, Samples
-from amofa._parameters import Parameters
+from amofa._kernels._mixture import RESIDUAL_FORM as RESIDUAL
+from amofa._kernels._mixture import WOODBURY_FORM as WOODBURY
+from amofa._parameters import Evaluator, Parameters
 from amofa._typing import FloatArray
 
 Columns = NDArray[np.intp]
@@ -37,16 +41,24 @@ def patterns(table: NDArray[Any], rows: Rows | None = None) -> Iterator[tuple[Ro
     A group is the positions of its rows among those that count, (s,) intp and increasing, and the columns in which all
     of them have values, (d,) bool. Each row occurs once.
     """
-    d = table.shape[1]
+    return chain.from_iterable(batches(table, rows))
+
+
+def batches(table: NDArray[Any], rows: Rows | None = None) -> Iterator[Iterator[tuple[Rows, Mask]]]:
+    """Yield the groups of successive rows, in batches."""
     n = len(table) if rows is None else len(rows)
-    step = min(_BATCH_ROWS, max(1, _BATCH_CELLS // max(1, d)))
+    step = min(_BATCH_ROWS, max(1, _BATCH_CELLS // max(1, table.shape[1])))
     for start in range(0, n, step):
         positions = np.arange(start, min(start + step, n))
-        missing = np.isnan(table[start : start + step] if rows is None else table[rows[positions]])
-        incomplete = missing.any(axis=1)
-        if not incomplete.all():
-            yield positions[~incomplete], np.ones(d, dtype=np.bool_)
-        yield from _alike(positions[incomplete], missing[incomplete])
+        yield _groups(positions, np.isnan(table[start : start + step] if rows is None else table[rows[positions]]))
+
+
+def _groups(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
+    """Yield the groups of rows that have these cells (n, d) missing."""
+    incomplete = missing.any(axis=1)
+    if not incomplete.all():
+        yield positions[~incomplete], np.ones(missing.shape[1], dtype=np.bool_)
+    yield from _alike(positions[incomplete], missing[incomplete])
 
 
 def _alike(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
@@ -79,19 +91,44 @@ class IncompleteSamples:
         Blocks are ordered by pattern of missing cells; `PosteriorBlock.rows` has positions. A row without observed
         cells has log density 0, the mixing weights as responsibilities, and scores 0.
         """
-        results = []
         background, weight = self.background_of(parameters), parameters.background_weight
         parameters = parameters.with_background(None)
 
         def of_block(block: PosteriorBlock) -> Result:
             return function(block if background is None else block.beside(background[block.rows], weight))
 
-        for positions, observed in patterns(self._table, self._rows):
-            rows = positions if self._rows is None else self._rows[positions]
-            results += over_pattern(
-                parameters, self._table, rows, observed, of_block, self._weights, with_scores, positions
-            )
+        # Fewer digits are at stake for densities, which are at a maximum over factor scores.
+        is_accurate = Evaluator(parameters).largest_form <= (WOODBURY if with_scores else RESIDUAL)
+        results = []
+        for batch in batches(self._table, self._rows):
+            together = []
+            for positions, observed in batch:
+                if is_accurate and observed.any() and not observed.all():
+                    together.append(positions)
+                    continue
+                rows = positions if self._rows is None else self._rows[positions]
+                results += over_pattern(
+                    parameters, self._table, rows, observed, of_block, self._weights, with_scores, positions
+                )
+            if together:
+                results += self._side_by_side(parameters, np.concatenate(together), of_block, with_scores)
         return results
+
+    def _side_by_side(
+        self,
+        parameters: Parameters,
+        positions: Rows,
+        function: Callable[[PosteriorBlock], Result],
+        with_scores: bool,
+    ) -> list[Result]:
+        """Return the results of a function for blocks of rows of many patterns."""
+        rows = positions if self._rows is None else self._rows[positions]
+        samples = samples_of(self._table[rows], weights=None if self._weights is None else self._weights[rows])
+
+        def place(block: PosteriorBlock) -> Result:
+            return function(block._replace(rows=positions[block.rows]))
+
+        return samples.over_posterior(parameters, place, with_scores=with_scores)
 
     def background_of(self, parameters: Parameters) -> FloatArray | None:
         """Return the log densities of the rows under the background of a mixture: see `Samples.background_of`."""

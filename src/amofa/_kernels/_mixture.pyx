@@ -292,6 +292,10 @@ cdef void largest_first(Py_ssize_t n, SizedRow *rows) noexcept nogil:
 
 # ---- what Python calls -----------------------------------------------------------------------------------------------
 
+# Forms of the distance, from the one in which least digits are at stake.
+WOODBURY_FORM, RESIDUAL_FORM = WOODBURY, RESIDUAL
+
+
 cdef Prepared checked_mixture(const double[::1] prepared, const Py_ssize_t[::1] offsets, Py_ssize_t d):
     cdef Py_ssize_t K = offsets.shape[0] - 1
     check_offsets(offsets)
