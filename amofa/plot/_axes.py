@@ -200,7 +200,7 @@ def _room_on_the_left(ax: Axes) -> float:
     box = ax.get_window_extent()
     others = (other.get_window_extent() for other in ax.figure.axes if other is not ax)
     beside = [other.x1 for other in others if other.x1 <= box.x0 and other.y0 < box.y1 and other.y1 > box.y0]
-    return float(box.x0 - max(beside, default=0.0)) / ax.figure.dpi * 72 - _TICK
+    return float((box.x0 - max(beside, default=0.0)) / ax.figure.dpi * 72 - _TICK)
 
 
 def _shorter(text: str) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _shorter(text: str) -> Iterator[str]:
 def _text_width(ax: Axes, text: str, size: str) -> float:
     """Return the width of a text in points."""
     probe = ax.figure.text(0, 0, text, fontsize=size)
-    width = float(probe.get_window_extent().width) / ax.figure.dpi * 72
+    width = float(probe.get_window_extent().width / ax.figure.dpi * 72)
     probe.remove()
     return width
 
