@@ -150,6 +150,10 @@ class Pricing(Protocol):
     def uses_entropy(self) -> bool:
         """Whether the entropy of the responsibilities is added to the cost."""
 
+    @property
+    def uses_optimism(self) -> bool:
+        """Whether a background also pays for how well it fits the rows that it was made from."""
+
     def component(self, count: float, n_factors: int, log_determinant: float) -> float:
         """Return the price of a component with this soft count, number of factors and log |Sigma|."""
 
@@ -187,7 +191,7 @@ class Evidence:
     what describes a column is as exact, and costs as much, as these allow.
     """
 
-    uses_entropy = False
+    uses_entropy, uses_optimism = False, True
 
     def __init__(
         self, n_features: int, n: float, noise: str, prior_count: float, seen_shares: FloatArray | None = None
@@ -268,7 +272,8 @@ class PriceOfShare:
     """The price of components of which the counts are only a share."""
 
     def __init__(self, pricing: Pricing, share: float) -> None:
-        self.pricing, self.share, self.uses_entropy = pricing, share, pricing.uses_entropy
+        self.pricing, self.share = pricing, share
+        self.uses_entropy, self.uses_optimism = pricing.uses_entropy, pricing.uses_optimism
 
     def component(self, count: float, n_factors: int, log_determinant: float) -> float:
         return self.pricing.component(count / self.share, n_factors, log_determinant)
@@ -287,7 +292,7 @@ class PriceOfShare:
 class Likelihood:
     """No price, for maximum likelihood."""
 
-    uses_entropy = False
+    uses_entropy = uses_optimism = False
 
     def component(self, count: float, n_factors: int, log_determinant: float) -> float:
         return 0.0
@@ -307,6 +312,8 @@ class Counted:
 
     Tied uniquenesses, by `noise`, are paid for once.
     """
+
+    uses_optimism = False
 
     def __init__(self, criterion: Criterion, n_features: int, n: float, noise: str) -> None:
         self.criterion, self.n_features, self.n, self.noise = criterion, n_features, n, Noise(noise)

@@ -107,7 +107,7 @@ def fit(
         Labels are integers from 0, or names, each of which makes a component; -1, NaN and None mean no label. The
         search then splits and merges as usual, and chooses factors and noise again. If there are more components than
         allowed, they are merged first, or with "paper" the lightest are removed. The result never costs more than a
-        given model.
+        given model, whose background is left out unless `background` asks for one.
     search : {"thorough", "paper"}, default "thorough"
         "thorough" starts from one component and from partitions of the rows, and splits and merges components while
         that pays, on some rows of a large table first; each factor analyser is at its maximum, with its number of

@@ -258,6 +258,8 @@ class ProfileIterate(ABC):
             + (self.entropy if pricing.uses_entropy else 0.0)
             - self.samples.log_jacobian
         )
+        if parameters.background is not None and pricing.uses_optimism:
+            price += parameters.background.density.optimism
         if steps is None:
             return price
         shares = self.samples.column_weights / self.samples.total_weight
