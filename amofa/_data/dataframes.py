@@ -73,8 +73,8 @@ def _columns(X: Any) -> list[Any]:
     # polars converts dates to numbers if another column has numbers.
     if hasattr(X, "get_columns"):
         return list(X.get_columns())
-    # pandas has its own types, and converts all values to objects if columns have them.
-    if hasattr(X, "iloc") and X.ndim == 2 and not all(isinstance(t, np.dtype) for t in X.dtypes):
+    # pandas has its own types, and converts all values to objects if columns have them; objects may be its nulls.
+    if hasattr(X, "iloc") and X.ndim == 2 and not all(isinstance(t, np.dtype) and t.kind != "O" for t in X.dtypes):
         return [X.iloc[:, j] for j in range(X.shape[1])]
     return []
 

@@ -196,6 +196,15 @@ class IncompleteSamples(Samples):
         unseen = (shares == 0) & has_cells & has_cells[:, None]
         return np.argwhere(np.triu(unseen, 1))
 
+    def complete(self) -> Samples:
+        selected = np.sort(self._order[self._numbers == 0])
+        weights = self.weights
+        return self.weighted(selected, np.ones(len(selected)) if weights is None else weights[selected])
+
+    def shows(self, columns: NDArray[np.intp], other: int) -> bool:
+        seen = self._patterns.seen[np.unique(self._numbers)]
+        return bool(seen[seen[:, other]][:, columns].all())
+
     def best_seen(self) -> IncompleteSamples:
         """Return the rows with the most cells: in others, what a model fills in hides groups, or looks like one."""
         counts = np.empty(self.n_rows, dtype=np.intp)

@@ -74,28 +74,31 @@ def find_relations(samples: Samples, widths: FloatArray, steps: FloatArray) -> R
     """Find the columns that follow from others, or return None if there are none.
 
     Samples are in units of their columns. `widths`, (d,), at most 1, are those of narrow groups that count; `steps`,
-    (d,), those of rounded columns. It takes a pass over rows in memory, and one over all if there are candidates.
+    (d,), those of rounded columns. If cells are missing, complete rows tell. It takes a pass over rows in memory, and
+    one over all if there are candidates.
     """
     d = samples.n_features
-    # Where cells are missing, a column may show what the others lack.
-    if d < 2 or samples.n_rows < _LEAST_ROWS_PER_COLUMN * d or not samples.is_complete:
+    complete = samples.complete()
+    if d < 2 or complete.n_rows < _LEAST_ROWS_PER_COLUMN * d:
         return None
-    means, deviations, correlations = _near_moments(samples.thinned())
+    means, deviations, correlations = _near_moments(complete.thinned())
     columns = _following(correlations, (widths / deviations) ** 2, (steps / deviations) ** 2)
     if not len(columns):
         return None
     others = np.setdiff1d(np.arange(d), columns)
-    coefficients = _coefficients(correlations, columns, others, samples.n_rows)
+    coefficients = _coefficients(correlations, columns, others, complete.n_rows)
     coefficients *= deviations[columns][:, None] / deviations[others]
     offsets = means[columns] - coefficients @ means[others]
     squares = np.zeros(len(columns))
-    for x, w in samples.chunks():
+    for x, w in complete.chunks():
         left = (x[columns] - coefficients @ x[others] - offsets[:, None]) ** 2
         squares += left.sum(axis=1) if w is None else left @ w
-    residuals = squares / samples.total_weight
+    residuals = squares / complete.total_weight
     rounding = _ROUNDING_VARIANCE * (steps[columns] ** 2 + coefficients**2 @ steps[others] ** 2)
     obey = residuals <= _tolerance(widths[columns] ** 2, rounding)
     obey &= np.count_nonzero(coefficients, axis=1) <= _MOST_SOURCES
+    # Where cells are missing, a column may show what the others lack.
+    obey &= [samples.shows(others[a != 0], column) for column, a in zip(columns, coefficients, strict=True)]
     if not obey.any():
         return None
     # Columns that do not follow after all are among the others, with coefficients of 0.

@@ -204,6 +204,14 @@ class Samples:
         """Return all rows, (d, n); where cells are missing, a mixture of one component fills them in."""
         return np.concatenate([x for x, _ in self.chunks()], axis=1)
 
+    def complete(self) -> Samples:
+        """Return the rows that lack no cells."""
+        return self
+
+    def shows(self, columns: NDArray[np.intp], other: int) -> bool:
+        """Return whether each row that has a cell in the other column has cells in all of these."""
+        return True
+
     def best_seen(self) -> Samples:
         """Return these rows, of which none lacks cells."""
         return self

@@ -114,6 +114,13 @@ class IncompleteSamples:
                 results += self._side_by_side(parameters, np.concatenate(together), of_block, with_scores)
         return results
 
+    def with_cells(self) -> IncompleteSamples | None:
+        """Return the rows that have cells; None if there are none."""
+        kept = [positions for positions, observed in patterns(self._table, self._rows) if observed.any()]
+        positions = np.sort(np.concatenate([np.arange(0), *kept]))
+        rows = positions if self._rows is None else self._rows[positions]
+        return IncompleteSamples(self._table, weights=self._weights, rows=rows) if len(rows) else None
+
     def _side_by_side(
         self,
         parameters: Parameters,

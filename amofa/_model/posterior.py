@@ -98,6 +98,9 @@ def information_criterion(name: str, parameters: Parameters, rows: Rows, n_param
     from scipy.special import entr
 
     criterion = INFORMATION_CRITERIA[name]
+    if isinstance(rows, IncompleteSamples):
+        # Rows without cells are no observations, as in a fit, unless there are no others.
+        rows = rows.with_cells() or rows
 
     def cost(block: PosteriorBlock) -> float:
         log_likelihood = _weighted_sum(block.log_density, block.row_weights)

@@ -220,6 +220,7 @@ def test_ways_to_mark_missing_cells(clear):
     assert amofa.fit(frame).cost == expected
     assert amofa.fit(frame.convert_dtypes()).cost == expected
     assert amofa.fit(frame.astype(object).where(frame.notna(), None)).cost == expected
+    assert amofa.fit(frame.astype(object).where(frame.notna(), pd.NA)).cost == expected
 
 
 def test_a_table_without_missing_cells_is_read_as_ever(rng):
@@ -252,6 +253,27 @@ def test_columns_without_cells_and_constant_ones(clear, rng):
     )
     np.testing.assert_array_equal(model.means[:, 3:], [[0.0, 7.0]] * model.n_components)
     np.testing.assert_allclose(model.means[:, :3], amofa.fit(clear).means, atol=1e-6)
+
+
+@pytest.mark.parametrize("lacks_another", [False, True])
+def test_columns_that_follow_from_others(lacks_another, rng):
+    groups = [rng.normal(mean, 1, (100, 4)) for mean in (0, 2.5, [0, 5, 0, 5])]
+    X = np.concatenate(groups)
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])
+    X[:9, 2], X[5, 4] = NAN, NAN
+    if lacks_another:
+        X[5, 0] = NAN
+    model = fitted(X, r"1 of 5 columns of X follow from others.*: 4 from 0, 1", check=False)
+    assert model.n_components == 3
+    # What has cells where the others lack them stays.
+    X[7, 0] = NAN
+    fitted(X, check=False)
+
+
+def test_rows_without_cells_are_no_observations(clear):
+    model, empty = amofa.fit(clear), np.full((40, 3), NAN)
+    for name in ("bic", "icl", "aic"):
+        assert getattr(model, name)(np.concatenate([clear, empty])) == pytest.approx(getattr(model, name)(clear))
 
 
 def test_columns_that_are_never_seen_together_are_named(clear):
