@@ -7,7 +7,6 @@ Tables are those of bench/clusters.py; what is not there is left out.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 from clusters import BUNDLED, FILES, GENERATORS, RDATASETS, FloatArray, Table, labelled
 from core import load
 from numpy.typing import NDArray
-from running import Run, add_arguments, checked, run_sections, verdict
+from running import Run, main_of, verdict
 from sklearn.metrics import adjusted_rand_score
 
 # The share of scattered rows: in this multiple of the box of the others, or with so many times their deviations.
@@ -147,19 +146,5 @@ def time_ratio(run: Run, X: NDArray[np.float64]) -> float:
 SECTIONS = {f.__name__: f for f in (generated, real, cost)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all by default")
-    choices = (*KINDS, *TABLES, *TIMED)
-    parser.add_argument("--sets", nargs="+", default=(), choices=choices, metavar="SET", help="these alone")
-    parser.add_argument("--draws", type=int, default=10, help="draws of each kind of groups")
-    add_arguments(parser)
-    options = vars(checked(parser, parser.parse_intermixed_args()))
-    sections = options.pop("sections") or SECTIONS
-    if unknown := [name for name in sections if name not in SECTIONS]:
-        parser.error(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
-    run_sections(Run(**options), {name: SECTIONS[name] for name in sections})
-
-
 if __name__ == "__main__":
-    main()
+    main_of(__doc__, SECTIONS, (*KINDS, *TABLES, *TIMED), draws=10, draws_of="kind of groups")

@@ -10,17 +10,15 @@ changed without fitting again: empty it after changes of the search. Numbers in 
 
 from __future__ import annotations
 
-import argparse
 import io
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from running import Model, Run, add_arguments, checked, run_sections, verdict
+from running import Model, Run, main_of, verdict
 from scipy.special import entr
 from scipy.stats import ortho_group
 from sklearn import datasets
@@ -388,21 +386,5 @@ def _scores(found: list[Fitted], rule: Callable[[Fitted], Labels]) -> tuple[floa
 SECTIONS = {f.__name__: f for f in (generated, real, rules)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all by default")
-    parser.add_argument(
-        "--sets", nargs="+", default=(), choices=(*GENERATORS, *REAL), metavar="SET", help="these alone"
-    )
-    parser.add_argument("--draws", type=int, default=20, help="draws from each generator")
-    parser.add_argument("--cache", type=Path, help="folder that keeps fitted models")
-    add_arguments(parser)
-    options = vars(checked(parser, parser.parse_intermixed_args()))
-    sections = options.pop("sections") or SECTIONS
-    if unknown := [name for name in sections if name not in SECTIONS]:
-        parser.error(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
-    run_sections(Run(**options), {name: SECTIONS[name] for name in sections})
-
-
 if __name__ == "__main__":
-    main()
+    main_of(__doc__, SECTIONS, (*GENERATORS, *REAL), draws=20, draws_of="generator", cache=True)

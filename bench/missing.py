@@ -8,7 +8,6 @@ of scikit-learn, and .npz files with X in DIR or its folder real; what is not th
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,7 @@ from functools import partial
 import numpy as np
 from clusters import FloatArray, labelled
 from core import example_1, load
-from running import Run, add_arguments, checked, run_sections, verdict
+from running import Run, main_of, verdict
 from sklearn import datasets
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
@@ -225,19 +224,5 @@ def fits(run: Run) -> None:
 SECTIONS = {f.__name__: f for f in (groups, factors, imputed, densities, passes, fits)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all by default")
-    choices = ("example_1", "example_2", "analysers", *TABLES)
-    parser.add_argument("--sets", nargs="+", default=(), choices=choices, metavar="SET", help="these alone")
-    parser.add_argument("--draws", type=int, default=20, help="draws of each kind of groups")
-    add_arguments(parser)
-    options = vars(checked(parser, parser.parse_intermixed_args()))
-    sections = options.pop("sections") or SECTIONS
-    if unknown := [name for name in sections if name not in SECTIONS]:
-        parser.error(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
-    run_sections(Run(**options), {name: SECTIONS[name] for name in sections})
-
-
 if __name__ == "__main__":
-    main()
+    main_of(__doc__, SECTIONS, ("example_1", "example_2", "analysers", *TABLES), draws=20, draws_of="kind of groups")

@@ -111,6 +111,30 @@ def checked(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> a
     return arguments
 
 
+def main_of(
+    doc: str | None,
+    sections: Mapping[str, Callable[[Run], None]],
+    sets: Sequence[str],
+    *,
+    draws: int,
+    draws_of: str,
+    cache: bool = False,
+) -> None:
+    """Read the arguments of a script that has sections and sets, by default so many draws, and run it."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(sections)}; all by default")
+    parser.add_argument("--sets", nargs="+", default=(), choices=sets, metavar="SET", help="these alone")
+    parser.add_argument("--draws", type=int, default=draws, help=f"draws of each {draws_of} (default {draws})")
+    if cache:
+        parser.add_argument("--cache", type=Path, help="folder that keeps fitted models")
+    add_arguments(parser)
+    options = vars(checked(parser, parser.parse_intermixed_args()))
+    chosen = options.pop("sections") or sections
+    if unknown := [name for name in chosen if name not in sections]:
+        parser.error(f"no section {unknown[0]!r}; there are {', '.join(sections)}")
+    run_sections(Run(**options), {name: sections[name] for name in chosen})
+
+
 def run_sections(run: Run, sections: Mapping[str, Callable[[Run], None]]) -> None:
     """Run sections one after the other, on one BLAS thread, and print title and time of each."""
     warnings.simplefilter("ignore")

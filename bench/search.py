@@ -10,14 +10,13 @@ there is left out. Speed is measured in CPU seconds of one thread, in turns.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from running import Run, add_arguments, checked, run_sections, timed, verdict
+from running import Run, main_of, timed, verdict
 from sklearn import datasets
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
@@ -210,19 +209,5 @@ def mixtures(X: FloatArray) -> list[GaussianMixture]:
 SECTIONS = {f.__name__: f for f in (regret, speed)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all by default")
-    names = (*BUNDLED, *FILES, *GENERATORS, *SPEED)
-    parser.add_argument("--sets", nargs="+", default=(), choices=names, metavar="SET", help="these alone")
-    parser.add_argument("--draws", type=int, default=10, help="draws from each generator")
-    add_arguments(parser)
-    options = vars(checked(parser, parser.parse_intermixed_args()))
-    sections = options.pop("sections") or SECTIONS
-    if unknown := [name for name in sections if name not in SECTIONS]:
-        parser.error(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
-    run_sections(Run(**options), {name: SECTIONS[name] for name in sections})
-
-
 if __name__ == "__main__":
-    main()
+    main_of(__doc__, SECTIONS, (*BUNDLED, *FILES, *GENERATORS, *SPEED), draws=10, draws_of="generator")

@@ -7,7 +7,6 @@ Tables are those of scikit-learn, and .npz files with X and y in DIR or its fold
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 from clusters import GENERATORS, FloatArray, labelled
 from core import load
 from density import gaussian_mixture_by_bic
-from running import Run, add_arguments, checked, run_sections, verdict
+from running import Run, main_of, verdict
 from sklearn import datasets
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import KFold
@@ -130,19 +129,5 @@ def time_ratio(run: Run, X: FloatArray) -> float:
 SECTIONS = {f.__name__: f for f in (generated, held_out, cost)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all by default")
-    choices = (*KINDS, *TABLES, *LARGE)
-    parser.add_argument("--sets", nargs="+", default=(), choices=choices, metavar="SET", help="these alone")
-    parser.add_argument("--draws", type=int, default=10, help="draws of each kind of groups")
-    add_arguments(parser)
-    options = vars(checked(parser, parser.parse_intermixed_args()))
-    sections = options.pop("sections") or SECTIONS
-    if unknown := [name for name in sections if name not in SECTIONS]:
-        parser.error(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
-    run_sections(Run(**options), {name: SECTIONS[name] for name in sections})
-
-
 if __name__ == "__main__":
-    main()
+    main_of(__doc__, SECTIONS, (*KINDS, *TABLES, *LARGE), draws=10, draws_of="kind of groups")
