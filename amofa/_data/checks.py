@@ -37,16 +37,16 @@ def check_table(
     *,
     name: str = "X",
     n_features: int | None = None,
-    remedy: str = _REMEDY,
 ) -> NDArray[Any]:
     """Return X as a finite, real table (n, d) of any dtype and layout: itself if it is an array, unless one of objects.
 
-    Data frames are accepted; see `amofa._data.dataframes`. Errors call the table `name`, and end in `remedy` about
-    values that are not finite. Sparse, text, object or date input raises TypeError; complex numbers, masked values, a
-    wrong shape (`n_features` columns if given), no rows or columns, NaN and infinity raise ValueError.
+    Data frames are accepted; see `amofa._data.dataframes`. Errors call the table `name`. Sparse, text, object or date
+    input raises TypeError; complex numbers, masked values, a wrong shape (`n_features` columns if given), no rows or
+    columns, NaN and infinity raise ValueError.
     """
-    table = _as_table(X, name, n_features, remedy)
-    _check_cells(table, X, name, remedy)
+    check_not_masked(X, name, _REMEDY)
+    table = _as_table(X, name, n_features)
+    _check_cells(table, X, name, _REMEDY)
     return table
 
 
@@ -57,7 +57,7 @@ def check_incomplete_table(
 
     Missing are NaN, masked values, and the missing values of frames; all are NaN in what is returned.
     """
-    table = _as_table(without_mask(X), name, n_features, _REMEDY)
+    table = _as_table(without_mask(X), name, n_features)
     return table, _check_cells(table, X, name, "put NaN where a value is missing", may_be_missing=True)
 
 
@@ -68,20 +68,19 @@ def without_mask(X: Any) -> Any:
     return X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
 
 
-def check_not_masked(values: ArrayLike, name: str, remedy: str = _REMEDY) -> None:
+def check_not_masked(values: ArrayLike, name: str, remedy: str) -> None:
     """Check that no value is masked, as NumPy's functions would use what is under the mask."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked values; {remedy}")
 
 
-def _as_table(X: ArrayLike, name: str, n_features: int | None, remedy: str) -> NDArray[Any]:
+def _as_table(X: ArrayLike, name: str, n_features: int | None) -> NDArray[Any]:
     # If there is a sparse matrix, this is imported already; importing it here would slow down `import amofa`.
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
     if hasattr(X, "collect") and not hasattr(X, "__array__"):
         raise TypeError(f"{name} is a lazy frame; pass {name}.collect()")
-    check_not_masked(X, name, remedy)
     try:
         array = to_array(X)
     except ValueError as error:
@@ -193,11 +192,9 @@ def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     return np.where(weights < _LEAST_SHARE * weights.max(), 0.0, weights)
 
 
-def check_rows(
-    X: ArrayLike, sample_weight: ArrayLike | None, *, remedy: str = _REMEDY
-) -> tuple[NDArray[Any], FloatArray | None]:
+def check_rows(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray | None]:
     """Check a table and the weights of its rows, if there are any; see `check_table` and `check_weights`."""
-    table = check_table(X, remedy=remedy)
+    table = check_table(X)
     return table, None if sample_weight is None else check_weights(sample_weight, len(table))
 
 
