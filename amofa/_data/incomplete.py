@@ -18,6 +18,8 @@ from amofa._typing import BoolArray, FloatArray
 _BLOCK_CELLS = 1 << 20
 # Elements of covariances are corrected as if at least this share of the mean number of rows showed them.
 _LEAST_PAIR_SHARE, _LEAST_MEAN_SHARE = 0.1, 1e-3
+# Corrected variances are at least this share of those before, and of those that the model expects.
+_LEAST_VARIANCE = 0.05
 # The rows with the most cells have at least this share of the weight of all.
 _BEST_SEEN = 0.4
 
@@ -116,11 +118,7 @@ class IncompleteSamples(Samples):
 
     @property
     def weights(self) -> FloatArray | None:
-        if self._weights is None:
-            return None
-        weights = np.empty(self.n_rows)
-        weights[self._order] = self._weights
-        return weights
+        return None if self._weights is None else self._in_order(self._weights)
 
     @property
     def is_wide(self) -> bool:
@@ -129,13 +127,11 @@ class IncompleteSamples(Samples):
 
     def subset(self, selected: NDArray[np.intp]) -> IncompleteSamples:
         assert self._rows is not None
-        rows = np.empty(self.n_rows, dtype=np.intp)
-        rows[self._order] = self._rows
         return IncompleteSamples(
             self._table,
             self._patterns,
             weights=self._all_weights,
-            rows=rows[selected],
+            rows=self._in_order(self._rows)[selected],
             columns=self._columns,
             center=self._center,
             scale=self._scale,
@@ -152,23 +148,23 @@ class IncompleteSamples(Samples):
 
     @property
     def column_weights(self) -> FloatArray:
-        weights: FloatArray = self._pattern_weights() @ self._patterns.seen
-        return weights
+        weights, seen = self._own_patterns()
+        return np.asarray(weights @ seen)
 
-    def _pattern_weights(self) -> FloatArray:
-        """Return the weights of the rows of each pattern, (m,)."""
-        counts = np.bincount(self._numbers, self._weights, minlength=len(self._patterns.seen))
-        return counts.astype(np.float64)
+    def _own_patterns(self) -> tuple[FloatArray, BoolArray]:
+        """Return the weights of the rows of each pattern that these rows have, (m,), and its columns, (m, d)."""
+        weights = np.bincount(self._numbers, self._weights).astype(np.float64)
+        present = np.flatnonzero(weights)
+        return weights[present], self._patterns.seen[present]
 
     @property
     def pair_shares(self) -> FloatArray:
         """The share of the weight of rows that have cells in both of two columns, (d, d)."""
         # A cached_property of Python 3.11 has a lock, which a process forked in another thread would never get.
         if self._pair_shares is None:
-            weights = self._pattern_weights()
-            present = np.flatnonzero(weights)
-            seen = self._patterns.seen[present].astype(np.float64)
-            self._pair_shares = (seen.T * weights[present]) @ seen / self.total_weight
+            weights, columns = self._own_patterns()
+            seen = columns.astype(np.float64)
+            self._pair_shares = (seen.T * weights) @ seen / self.total_weight
         return self._pair_shares
 
     def covariance_seen(self, expected: FloatArray, covariance: FloatArray) -> tuple[FloatArray, float]:
@@ -185,7 +181,7 @@ class IncompleteSamples(Samples):
         shown = expected + (covariance - expected) / np.maximum(shares, _LEAST_PAIR_SHARE * mean)
         shown[shares == 0] = covariance[shares == 0]
         diagonal = np.arange(d)
-        least = 0.05 * np.minimum(np.diagonal(covariance), np.diagonal(expected))
+        least = _LEAST_VARIANCE * np.minimum(np.diagonal(covariance), np.diagonal(expected))
         shown[diagonal, diagonal] = np.maximum(shown[diagonal, diagonal], least)
         return shown, mean
 
@@ -197,22 +193,22 @@ class IncompleteSamples(Samples):
         return np.argwhere(np.triu(unseen, 1))
 
     def complete(self) -> Samples:
-        selected = np.sort(self._order[self._numbers == 0])
-        weights = self.weights
-        return self.weighted(selected, np.ones(len(selected)) if weights is None else weights[selected])
+        return self._some(np.sort(self._order[self._numbers == 0]))
 
     def shows(self, columns: NDArray[np.intp], other: int) -> bool:
-        seen = self._patterns.seen[np.unique(self._numbers)]
+        _, seen = self._own_patterns()
         return bool(seen[seen[:, other]][:, columns].all())
 
     def best_seen(self) -> IncompleteSamples:
         """Return the rows with the most cells: in others, what a model fills in hides groups, or looks like one."""
-        counts = np.empty(self.n_rows, dtype=np.intp)
-        counts[self._order] = self._patterns.seen.sum(axis=1)[self._numbers]
-        weights = self.weights
-        shares = np.bincount(counts, weights, self.n_features + 1)[::-1].cumsum() / self.total_weight
+        counts = self._in_order(self._patterns.seen.sum(axis=1)[self._numbers])
+        shares = np.bincount(counts, self.weights, self.n_features + 1)[::-1].cumsum() / self.total_weight
         least = self.n_features - int(np.argmax(shares >= _BEST_SEEN))
-        selected = np.flatnonzero(counts >= least)
+        return self._some(np.flatnonzero(counts >= least))
+
+    def _some(self, selected: NDArray[np.intp]) -> IncompleteSamples:
+        """Return some of these rows, by position, with their own weights."""
+        weights = self.weights
         return self.weighted(selected, np.ones(len(selected)) if weights is None else weights[selected])
 
     def filled(self, parameters: Parameters) -> FloatArray:
@@ -227,7 +223,7 @@ class IncompleteSamples(Samples):
 
     # -- passes over the rows --
 
-    def _in_order(self, values: FloatArray) -> FloatArray:
+    def _in_order(self, values: NDArray[Any]) -> NDArray[Any]:
         ordered = np.empty_like(values)
         ordered[self._order] = values
         return ordered
@@ -235,8 +231,7 @@ class IncompleteSamples(Samples):
     def _of_columns(self, columns: NDArray[np.intp]) -> Samples:
         assert self._rows is not None
         patterns = Patterns.of(self._table, columns)
-        rows = np.empty_like(self._rows)
-        rows[self._order] = self._rows
+        rows = self._in_order(self._rows)
         if patterns is None:
             return Samples(self._table, rows=rows, columns=columns)
         return IncompleteSamples(self._table, patterns, rows=rows, columns=columns)
