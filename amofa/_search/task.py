@@ -11,6 +11,7 @@ import numpy as np
 from amofa._background import Background, BackgroundDensity, Kind
 from amofa._data.checks import DEFAULT_FLOOR
 from amofa._data.standardize import Standardized, default_floors, floor_variances
+from amofa._em.driver import go_on
 from amofa._em.factor_analysis import FactorChoice, Prior
 from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import LEAST_ROWS, LEAST_ROWS_OF_ONE_PRICE, Problem
@@ -130,7 +131,7 @@ class Task:
             families = tuple(sorted(families, key=lambda family: family.background != first))
 
         def problem_of(family: Family, n: float) -> Problem:
-            problem = self._problem(family, n, monitor.check)
+            problem = self.problem(family, n, monitor.check)
             return problem if family.background is None else replace(problem, background=densities[family.background])
 
         given = None if self.init is None else self._given
@@ -183,7 +184,7 @@ class Task:
         least = np.full_like(floor, floor.max()) if self.options.noise == Noise.ISOTROPIC else floor
         return parameters_of_model(model, self.rows.coordinates, least, self.options.constraints.most_factors)
 
-    def _problem(self, family: Family, n: float, check: Callable[[], None]) -> Problem:
+    def problem(self, family: Family, n: float, check: Callable[[], None] = go_on) -> Problem:
         """Return the problem of n rows."""
         noise = family.noise
         options, constraints, d = self.options, self.options.constraints, self.rows.samples.n_features
@@ -254,9 +255,9 @@ class Task:
         coefficients = sum(len(others) + 1 for _, others in coordinates.redundant)
         others = (0 if self.options.degrees_of_freedom else found.n_tail_parameters) + coefficients
         others += found.background is not None
-        return n_parameters(n_features, found.n_factors, self._noise_of(found)) + others
+        return n_parameters(n_features, found.n_factors, self.noise_of(found)) + others
 
-    def _noise_of(self, parameters: Parameters) -> Noise:
+    def noise_of(self, parameters: Parameters) -> Noise:
         """Return how the uniquenesses of a model are tied; those that "auto" shares are equal to the last bit."""
         if self.options.noise != AUTO:
             return Noise(str(self.options.noise))
