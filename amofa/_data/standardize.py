@@ -72,10 +72,8 @@ class Coordinates:
                 least(low, least.reduce(x, axis=1), out=low)
                 most(high, most.reduce(x, axis=1), out=high)
             spread, center = high - low, origin + total / counts
-        if not (spread < _SCALE_MAX).all():
-            j = int(np.argmax(~(spread < _SCALE_MAX)))
-            raise ValueError(f"column {j} of X spans {low[j]:g} to {high[j]:g}; divide it by a constant first")
-        constant = (spread < _SCALE_MIN) | (spread <= _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+        check_range(low, high)
+        constant = are_constant(low, high)
         unit = np.where(constant, 1.0, spread)
         squares = np.zeros(d)
         for x, w in samples.chunks():
@@ -219,6 +217,23 @@ class _OfSearch:
         log_density: FloatArray = np.asarray(self.function(whole), dtype=np.float64)
         log_density = log_density + ~np.isnan(rows) @ np.log(scale[columns])
         return log_density
+
+
+def check_range(low: FloatArray, high: FloatArray) -> None:
+    """Check that variances of columns with this range, (d,), do not overflow; columns without cells have none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = (low <= high) & ~(high - low < _SCALE_MAX)
+    if wide.any():
+        j = int(np.argmax(wide))
+        raise ValueError(f"column {j} of X spans {low[j]:g} to {high[j]:g}; divide it by a constant first")
+
+
+def are_constant(low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+    """Return which columns with this range, (d,), are constant within rounding."""
+    spread = high - low
+    constant: NDArray[np.bool_] = spread < _SCALE_MIN
+    constant |= spread <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    return constant
 
 
 def _weighted_sum(x: FloatArray, w: FloatArray | None, samples: Samples) -> FloatArray:
