@@ -19,7 +19,7 @@ from amofa._model.report import Report
 from amofa._search.monitor import FitInterrupted
 from amofa._show_versions import show_versions
 from amofa.fitting import fit
-from amofa.history import LiveIteration, LiveStep
+from amofa.history import LiveIteration, LiveStep, StreamStep
 from amofa.inspection import Inspection, inspect
 from amofa.io import load
 from amofa.mixture import MixtureOfFactorAnalyzers
@@ -38,6 +38,8 @@ __all__ = [
     "Report",
     "Scan",
     "ScanInterrupted",
+    "Stream",
+    "StreamStep",
     "__version__",
     "fit",
     "inspect",
@@ -56,9 +58,12 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from amofa import baselines, classes, criterion, cython_amofa, metrics, plot, sklearn, threads  # noqa: F401
+    from amofa.streaming import Stream
 else:
 
     def __getattr__(name):
+        if name == "Stream":
+            return importlib.import_module("amofa.streaming").Stream
         if name not in _MODULES:
             raise AttributeError(f"module 'amofa' has no attribute {name!r}")
         try:

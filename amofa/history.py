@@ -163,3 +163,45 @@ class FitReport:
     # Reports in older files and pickles have neither.
     cost: float = math.nan
     constant: BoolArray | None = None
+
+
+@dataclass(frozen=True)
+class StreamStep:
+    """A change of the mixture of a stream, besides what it learns from each row.
+
+    Attributes
+    ----------
+    action : str
+        "start" (the first mixture: of the warm-up, or given), "trial" (a mixture of another structure has run beside
+        the present one), "remove" (components without rows went), "columns" (columns that were constant began to vary)
+        or "rescale" (the spread of a column is another one by far).
+    n_samples : float
+        Number of rows before the step, or the sum of their weights.
+    n_factors : tuple of int
+        Factors of each component after the step.
+    gain : float
+        Log density of the rows of a trial under the other mixture, minus that under the present one, nats; otherwise
+        0.
+    accepted : bool
+        Whether the other mixture of a trial has replaced the present one; otherwise True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amofa
+    >>> rng = np.random.default_rng(0)
+    >>> stream = amofa.Stream(warm_up=100).update(rng.normal(0, 1, (100, 2)))
+    >>> stream = stream.update(rng.normal([[0, 0], [9, 0]], 1, (1000, 2, 2)).reshape(-1, 2))
+    >>> [(step.action, step.n_components) for step in stream.history if step.accepted]
+    [('start', 1), ('trial', 2)]
+    """
+
+    action: str
+    n_samples: float
+    n_factors: tuple[int, ...]
+    gain: float
+    accepted: bool
+
+    @property
+    def n_components(self) -> int:
+        return len(self.n_factors)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from amofa._data.npz import read_arrays
-from amofa._model.files import model_from_arrays
+from amofa._model.files import STREAM_FORMAT, model_from_arrays
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 
@@ -45,8 +46,8 @@ def save(model: MixtureOfFactorAnalyzers, path: str | os.PathLike[str]) -> None:
     model.save(path)
 
 
-def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
-    """Read a model from a file that `save` wrote. Nothing in the file is executed.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model, or a stream, from a file that `save` wrote. Nothing in the file is executed.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
 
     Returns
     -------
-    MixtureOfFactorAnalyzers
-        Equal to the saved one to the last bit, including the report of the fit.
+    MixtureOfFactorAnalyzers or Stream
+        Equal to the saved one to the last bit, including the report of the fit. A stream goes on in the same way.
 
     Raises
     ------
@@ -82,7 +83,30 @@ def load(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
         arrays = read_arrays(path)
     except ValueError as error:
         raise ValueError(f"{path} is not a model file of amofa, or is damaged ({error})") from error
+    is_stream = str(arrays.get("format")) == STREAM_FORMAT
     try:
+        if is_stream:
+            # Imported late, since few programs need it.
+            from amofa.streaming import Stream
+
+            return Stream._from_arrays(arrays)
         return MixtureOfFactorAnalyzers._from_fit(*model_from_arrays(arrays))
     except ValueError as error:
-        raise ValueError(f"{path} does not hold a model that amofa can read: {error}") from error
+        what = "stream" if is_stream else "model"
+        raise ValueError(f"{path} does not hold a {what} that amofa can read: {error}") from error
+
+
+def load_model(path: str | os.PathLike[str]) -> MixtureOfFactorAnalyzers:
+    """Read a model like `load`; of a stream, the mixture of its rows so far.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> model = MixtureOfFactorAnalyzers([1.0], [[0.0]], [[[0.6]]], [[0.64]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.npz")
+    ...     load_model(f"{folder}/model.npz").n_components
+    1
+    """
+    found = load(path)
+    return found if isinstance(found, MixtureOfFactorAnalyzers) else found.model

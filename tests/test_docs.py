@@ -115,7 +115,7 @@ def test_the_picture_of_the_layers_is_up_to_date():
 
 def test_the_architecture_page_names_all_modules_of_a_fit_and_no_others():
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    packages = [ROOT / "amofa" / name for name in ("_data", "_em", "_model", "_parallel", "_search")]
+    packages = [ROOT / "amofa" / name for name in ("_data", "_em", "_model", "_parallel", "_search", "_stream")]
     modules = {f"{folder.name}/{path.name}" for folder in packages for path in folder.glob("[!_]*.py")}
     assert set(re.findall(r"`(_\w+/\w+\.py)`", page)) == modules
     paths = re.findall(r"`([\w/]+\.(?:pyx?|md))`", page)

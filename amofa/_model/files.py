@@ -17,13 +17,15 @@ from amofa.criterion import n_parameters
 from amofa.history import FitReport, Step
 
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
+# That of files of streams, which `amofa._stream.files` reads.
+STREAM_FORMAT = "amofa.Stream"
 _VERSION = 6
 
 # The arrays of a file: kind of value and shape. There are K components with P factors in all; d features, and N names,
 # none or one for each; J parts of a background, none without one; S steps of the search, with F components in all.
 # Loadings have one row for each factor, component after component.
-_Layout = dict[str, tuple[str, str]]
-_MODEL: _Layout = {
+Layout = dict[str, tuple[str, str]]
+_MODEL: Layout = {
     "format": ("str", ""),
     "version": ("int64", ""),
     "is_fitted": ("bool", ""),
@@ -42,7 +44,7 @@ _MODEL: _Layout = {
     "background_degrees_of_freedom": ("float64", ""),
 }
 # In files of fitted models only, where is_fitted is true.
-_REPORT: _Layout = {
+_REPORT: Layout = {
     "log_likelihood": ("float64", ""),
     "message_length": ("float64", ""),
     "criterion": ("str", ""),
@@ -58,7 +60,7 @@ _REPORT: _Layout = {
 # was no background before it had an array.
 _LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5, "constant": 5}
 _LATER |= {name: 6 for name in _MODEL if name.startswith("background")}
-_HISTORY: _Layout = {
+_HISTORY: Layout = {
     "step_action": ("str", "S"),
     "step_component": ("int64", "S"),
     "step_cost": ("float64", "S"),
@@ -128,7 +130,7 @@ def model_from_arrays(arrays: Mapping[str, Any]) -> tuple[Parameters, FitReport 
     return parameters, report, check_feature_names(names or None, parameters.n_features)
 
 
-def _layout(is_fitted: bool, version: int = _VERSION) -> _Layout:
+def _layout(is_fitted: bool, version: int = _VERSION) -> Layout:
     whole = _MODEL | _REPORT | _HISTORY if is_fitted else _MODEL
     return {name: array for name, array in whole.items() if _LATER.get(name, 1) <= version}
 
@@ -157,23 +159,27 @@ def _report(arrays: _Arrays, parameters: Parameters) -> FitReport:
 
 def _check_layout(arrays: _Arrays) -> None:
     for name in ("format", "version", "is_fitted"):
-        _check_array(arrays, name, *_MODEL[name], {})
+        check_array(arrays, name, *_MODEL[name], {})
     if arrays["format"] != _FORMAT:
         raise ValueError(f"its format is {str(arrays['format'])[:SHOWN_CHARACTERS]!r}, not {_FORMAT!r}")
     version = int(arrays["version"])
     if not 1 <= version <= _VERSION:
         raise ValueError(f"its version is {version}, this amofa reads versions 1 to {_VERSION}; upgrade amofa")
-    layout = _layout(bool(arrays["is_fitted"]), version)
+    check_layout(arrays, _layout(bool(arrays["is_fitted"]), version))
+
+
+def check_layout(arrays: _Arrays, layout: Layout) -> None:
+    """Check that there are the arrays of a layout, and no others; ValueError if not."""
     sizes: dict[str, int] = {}
     for name, (kind, shape) in layout.items():
-        _check_array(arrays, name, kind, shape, sizes)
+        check_array(arrays, name, kind, shape, sizes)
     if unknown := sorted(arrays.keys() - layout.keys()):
         shown = [name[:SHOWN_CHARACTERS] for name in unknown[:_SHOWN_NAMES]]
         shown += ["..."] * (len(unknown) > _SHOWN_NAMES)
         raise ValueError(f"it has unknown content: {', '.join(shown)}")
 
 
-def _check_array(arrays: _Arrays, name: str, kind: str, shape: str, sizes: dict[str, int]) -> None:
+def check_array(arrays: _Arrays, name: str, kind: str, shape: str, sizes: dict[str, int]) -> None:
     """Check one array against its layout; `sizes` gets the lengths met for the first time."""
     array = arrays.get(name)
     if not isinstance(array, np.ndarray):

@@ -30,7 +30,7 @@ from amofa.cli._options import (
 from amofa.cli._output import Interrupted, description, say, say_json
 from amofa.cli._tables import Table, write_table
 from amofa.fitting import fit_checked
-from amofa.io import load
+from amofa.io import load_model
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Options of `fit` that the command line has.
@@ -71,7 +71,7 @@ def _fit(arguments: argparse.Namespace) -> None:
 def read_and_fit(arguments: argparse.Namespace, **options: Any) -> tuple[Table, MixtureOfFactorAnalyzers]:
     """Read a table, whose cells may be missing, and fit a mixture to it with the options of `amofa fit`."""
     given = given_options(arguments, FIT_OPTIONS)
-    init = None if arguments.init is None else load(arguments.init)
+    init = None if arguments.init is None else load_model(arguments.init)
     names = None if init is None else init.feature_names
     table = read(arguments, arguments.file, weights=arguments.weights, names=names, may_be_missing=True, **options)
     check_same_names(table.names, names, arguments.file)
@@ -91,7 +91,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe(arguments: argparse.Namespace) -> None:
-    model = load(arguments.model)
+    model = load_model(arguments.model)
     clusters = None if arguments.clusters is None else model._chosen_clusters(arguments.clusters)
     if arguments.json:
         names = ("means", "loadings", "uniquenesses", "degrees_of_freedom")
@@ -110,7 +110,7 @@ def _add_describe(parser: argparse.ArgumentParser) -> None:
 
 def _sample(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
-    model = load(arguments.model)
+    model = load_model(arguments.model)
     X, labels = model.sample(arguments.n, arguments.seed)
     columns = named_columns(model, X)
     if arguments.labels:

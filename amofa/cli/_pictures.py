@@ -13,7 +13,7 @@ from amofa import plot
 from amofa.cli._files import check_picture, read_for
 from amofa.cli._options import Command, add_clusters, add_model, add_table, column_list
 from amofa.cli._tables import Table
-from amofa.io import load
+from amofa.io import load_model
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 _RESOLUTION = 150
@@ -47,7 +47,7 @@ _KINDS = {
 
 def _plot(arguments: argparse.Namespace) -> None:
     check_picture(arguments)
-    model = load(arguments.model)
+    model = load_model(arguments.model)
     name = _kind(arguments, model)
     kind = _KINDS[name]
     _check_use(arguments, name, kind)

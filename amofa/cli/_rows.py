@@ -38,7 +38,7 @@ from amofa.cli._options import (
 from amofa.cli._output import say, say_json, whole
 from amofa.cli._tables import Table, write_table
 from amofa.cli._text import suffix
-from amofa.io import load
+from amofa.io import load_model
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Options of the fits that `amofa classify` has.
@@ -62,7 +62,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     if is_of_classes(arguments.model):
         _predict_classes(arguments, target)
         return
-    model = load(arguments.model)
+    model = load_model(arguments.model)
     table = read_for(model, arguments, keep=arguments.keep)
     X = table.values
     clusters = None if arguments.clusters is None else model._chosen_clusters(arguments.clusters)
@@ -138,7 +138,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def _score(arguments: argparse.Namespace) -> None:
-    model = load(arguments.model)
+    model = load_model(arguments.model)
     table = read_for(model, arguments, weights=arguments.weights)
     X, weights = table.values, table.weights
     rows = {"log_densities": model.score_samples(X)} if arguments.per_row else {}
@@ -176,7 +176,7 @@ def _impute(arguments: argparse.Namespace) -> None:
     if arguments.model is None:
         table, model = read_and_fit(arguments, keep=arguments.keep)
     else:
-        model = load(arguments.model)
+        model = load_model(arguments.model)
         table, known = _read_known(model, arguments, keep=arguments.keep)
     filled = model.impute(table.values, known_columns=known, draws=arguments.draws, random_state=arguments.seed)
     columns = named_columns(model if known else model._named(table.names), filled)
