@@ -1,5 +1,8 @@
 """Fixtures of the tests of the command line."""
 
+import io
+import sys
+
 import numpy as np
 import pytest
 from cli_helpers import write
@@ -13,6 +16,28 @@ def folder(tmp_path, monkeypatch):
     """All commands run in a folder of their own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The function file(name, content): the path, as str, of a new file."""
+
+    def make(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return make
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """The function stdin(content): what standard input holds."""
+
+    def fill(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.encode()))))
+
+    return fill
 
 
 @pytest.fixture

@@ -4,6 +4,15 @@ import json
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
+from amofa.cli._tables import read_table
+
+# How to leave out columns that hold text.
+OUT = "; leave out columns of text by --exclude {}"
+ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
+
 
 def write(name, content):
     with open(name, "w", encoding="utf-8") as file:
@@ -23,3 +32,10 @@ def strict_json(text):
         raise AssertionError(f"{constant} is not JSON")
 
     return json.loads(text, parse_constant=fail)
+
+
+def refusal_of(source, **options):
+    """Return why a table cannot be read, with FILE for its path."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the callers compare the whole message
+        read_table(source, **options)
+    return str(caught.value).replace(source, "FILE")
