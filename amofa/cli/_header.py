@@ -16,7 +16,9 @@ _MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
 _LEAST_EQUAL_STEPS, _LEAST_MONOTONE, _LEAST_COUNTED = 5, 8, 4
 _SAME_STEP = 1e-6
 _EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9.]*,[0-9]+")
-_MARKED_NUMBER = re.compile(r"[-+]?[\d.,_]+")
+_MARKED_NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,_]*")
+# What marks a missing value has seldom three letters in a row and never more characters than this.
+_WORD, _LONGEST_MARK = re.compile(r"[^\W\d_]{3}"), 20
 _SWAPPED_MARKS = str.maketrans(",.", ".,")
 
 
@@ -74,17 +76,23 @@ class Cells(NamedTuple):
         """Return whether a cell is neither missing nor a number, with marks of any kind."""
         return not (self.is_missing(cell) or self.is_number(cell) or _MARKED_NUMBER.fullmatch(cell))
 
-    def complaint(self, cell: str, may_be_missing: bool) -> str:
-        """Return what is wrong with a cell, or an empty text."""
+    def complaint(self, cell: str, may_be_missing: bool, *, is_first: bool = False) -> str:
+        """Return what is wrong with a cell, or an empty text; `is_first` says that it is in the first row."""
         if self.is_missing(cell):
             return "" if may_be_missing else "the value is missing"
+        shown = cell[:40]
+        remedy = f"; if it marks a missing value, pass --missing={shlex.quote(shown)}" if may_be_missing else ""
         if not self.is_number(cell):
-            is_european = self.decimal == "." and _EUROPEAN_NUMBER.fullmatch(cell)
-            return f"{cell[:40]!r} is not a number{'; for decimal commas pass --decimal ,' if is_european else ''}"
-        if math.isfinite(float(self.plain(cell))):
-            return ""
-        remedy = f"; if it marks a missing value, pass --missing={shlex.quote(cell[:40])}" if may_be_missing else ""
-        return f"{cell[:40]!r} is not a finite number{remedy}"
+            if self.decimal == "." and _EUROPEAN_NUMBER.fullmatch(cell):
+                remedy = "; for decimal commas pass --decimal ,"
+            elif not self._may_be_mark(cell, is_first):
+                remedy = ""
+            return f"{shown!r} is not a number{remedy}"
+        return "" if math.isfinite(float(self.plain(cell))) else f"{shown!r} is not a finite number{remedy}"
+
+    def _may_be_mark(self, cell: str, is_first: bool) -> bool:
+        """Return whether a text may mark a missing value; a word in the first row is rather one of a column of text."""
+        return self.is_text(cell) and len(cell) <= _LONGEST_MARK and not (is_first and _WORD.search(cell))
 
 
 class Guess(NamedTuple):
@@ -111,16 +119,19 @@ def guess_header(first: Sequence[str], second: Sequence[str], known: frozenset[s
 
 
 def _look_like_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> bool:
-    """Return whether the numbers of the first line are ordered as names are, and those of the second are not."""
-    return _are_ordered(first, cells) and not _are_ordered(second, cells)
+    """Return whether the numbers of the first line are ordered as names are, and more so than those of the second."""
+    return _order(first, cells) > _order(second, cells)
 
 
-def _are_ordered(line: Sequence[str], cells: Cells) -> bool:
+def _order(line: Sequence[str], cells: Cells) -> int:
+    """Return 2 for equal steps, such as years, 1 for numbers that only rise or only fall, as a trend does, else 0."""
     numbers = [cells.number(cell) for cell in line if cells.is_number(cell)]
     n = len(numbers)
     if n >= _LEAST_COUNTED and numbers == list(map(float, range(n))):
-        return True
+        return 2
     steps = [after - before for before, after in pairwise(numbers)]
     if n < _LEAST_EQUAL_STEPS or not (min(steps) > 0 or max(steps) < 0):
-        return False
-    return n >= _LEAST_MONOTONE or max(steps) - min(steps) <= _SAME_STEP * max(map(abs, steps))
+        return 0
+    if max(steps) - min(steps) <= _SAME_STEP * max(map(abs, steps)):
+        return 2
+    return int(n >= _LEAST_MONOTONE)

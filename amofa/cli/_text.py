@@ -32,6 +32,9 @@ DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 # In other files the most frequent of these in the first line is the delimiter; without any of them it is white space.
 _GUESSED_DELIMITERS = ",;\t"
 _EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9]+,[0-9]+")
+# What to do about a missing value where none is allowed.
+_NO_WEIGHT = "; each row needs a weight"
+_HOLE = "; drop the row, or fill it in first by amofa impute --keep"
 
 
 def suffix(path: str) -> str:
@@ -91,10 +94,13 @@ def _read(stream: TextIO, selection: Selection, form: TextFormat, may_be_missing
         row = read_cells.numbers(cells)
         if row is None:
             for j, cell in zip(positions.numbers, cells, strict=True):
-                if complaint := read_cells.complaint(cell.strip(), may_be_missing and j != positions.weights):
+                may_be_so = may_be_missing and j != positions.weights
+                if complaint := read_cells.complaint(cell.strip(), may_be_so, is_first=line == first_line):
                     column = f"column {j} (from 0)" if names is None else f"column {names[j]!r}"
                     text = [i for i in positions.values if read_cells.is_text(fields[i].strip())]
                     remedy = selection.remedy_for_text(text, names) if j in text else ""
+                    if read_cells.is_missing(cell.strip()):
+                        remedy = _NO_WEIGHT if j == positions.weights else _HOLE
                     raise ValueError(f"{table}, line {line}, {column}: {complaint}{remedy}")
             row = [read_cells.number(cell.strip()) for cell in cells]
         numbers.extend(row)

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from cli_helpers import OUT, ROWS, refusal_of
+from cli_helpers import HOLE, OUT, ROWS, refusal_of
 
 from amofa import AmofaWarning
 from amofa.cli._tables import read_table
 
-INFINITE = "is not a finite number; if it marks a missing value, pass --missing"
+MARK = "; if it marks a missing value, pass --missing"
+INFINITE = f"is not a finite number{MARK}"
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
@@ -214,15 +215,30 @@ def test_cells_that_may_be_missing(file, cell):
     source = file("x.csv", f"a,b,c\n1,2,x\n3,{cell},y\n4,5,\n")
     values = read_table(source, columns=["a", "b"], may_be_missing=True).values
     np.testing.assert_array_equal(values, [[1, 2], [3, np.nan], [4, 5]])
-    assert refusal_of(source, columns=["a", "b"]) == "FILE, line 3, column 'b': the value is missing"
+    assert refusal_of(source, columns=["a", "b"]) == f"FILE, line 3, column 'b': {HOLE}"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,\n3,x\n", "FILE, line 3, column 'b': 'x' is not a number" + OUT.format("b")),
+        ("a,b\n1,\n3,x\n", f"FILE, line 3, column 'b': 'x' is not a number{MARK}=x{OUT.format('b')}"),
+        ("a,b\n1,.\n", f"FILE, line 2, column 'b': '.' is not a number{MARK}=.{OUT.format('b')}"),
+        ("a,b\n1,no\n", f"FILE, line 2, column 'b': 'no' is not a number{MARK}=no{OUT.format('b')}"),
+        ("a,b\n1,big\n", f"FILE, line 2, column 'b': 'big' is not a number{OUT.format('b')}"),
+        (
+            "a,b\n1,2\n1,not seen\n",
+            f"FILE, line 3, column 'b': 'not seen' is not a number{MARK}='not seen'{OUT.format('b')}",
+        ),
+        (
+            "a,b\n1,2\n1,it was not seen by us\n",
+            f"FILE, line 3, column 'b': 'it was not seen by us' is not a number{OUT.format('b')}",
+        ),
+        ("a,b\n1,2\n1,1.5.2024\n", "FILE, line 3, column 'b': '1.5.2024' is not a number"),
         ("a,b\n1,\n3,inf\n", f"FILE, line 3, column 'b': 'inf' {INFINITE}=inf"),
-        ("a,b\n1,2\n3,- 1e999\n", "FILE, line 3, column 'b': '- 1e999' is not a number" + OUT.format("b")),
+        (
+            "a,b\n1,2\n3,- 1e999\n",
+            f"FILE, line 3, column 'b': '- 1e999' is not a number{MARK}='- 1e999'{OUT.format('b')}",
+        ),
         ("a,b\n1,2\n3,-1e999\n", f"FILE, line 3, column 'b': '-1e999' {INFINITE}=-1e999"),
         ("a,b\n1,\n3\n", "FILE, line 3: the number of values is 1, expected 2"),
     ],
@@ -231,9 +247,18 @@ def test_what_is_wrong_is_so_beside_missing_cells(file, content, message):
     assert refusal_of(file("x.csv", content), may_be_missing=True) == message
 
 
+def test_a_mark_in_a_column_of_a_model(file):
+    source = file("x.csv", "a,b\n1,2\n1,n.a.\n")
+    message = refusal_of(source, names=("a", "b"), n_features=2, may_be_missing=True)
+    assert message == f"FILE, line 3, column 'b': 'n.a.' is not a number{MARK}=n.a."
+
+
 def test_weights_are_not_missing(file):
     source = file("x.csv", "a,w\n,1\n2,\n")
-    assert refusal_of(source, weights="w", may_be_missing=True) == "FILE, line 3, column 'w': the value is missing"
+    assert (
+        refusal_of(source, weights="w", may_be_missing=True)
+        == "FILE, line 3, column 'w': the value is missing; each row needs a weight"
+    )
 
 
 @pytest.mark.parametrize("mark", ["-9999", "-9999.0", "-9.999e3", "-", "inf", "-Inf", "not seen", "0"])

@@ -435,7 +435,10 @@ def test_classify_with_weights_and_priors(run, iris):
         ("train.csv new.csv --labels kind -o train.csv", "train.csv cannot be both input and output"),
         ("train.csv new.csv --labels kind -o new.csv", "new.csv cannot be both input and output"),
         ("train.csv new.csv --labels kind --proba -o out.npy", "out.npy: write text labels with probabilities"),
-        ("holes.csv new.csv --labels kind", "holes.csv, line 2, column 'a': the value is missing"),
+        (
+            "holes.csv new.csv --labels kind",
+            "holes.csv, line 2, column 'a': the value is missing; drop the row, or fill it in first by",
+        ),
         ("unlabelled.csv new.csv --labels kind", "unlabelled.csv has 1 rows without a label; drop them"),
         ("train.csv short.csv --labels kind", "short.csv has no column 'b'; columns are numbered from 0 to 0"),
     ],

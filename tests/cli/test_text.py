@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from cli_helpers import OUT, ROWS, refusal_of
+from cli_helpers import HOLE, OUT, ROWS, refusal_of
 
 from amofa import AmofaWarning
 from amofa.cli._tables import read_table
@@ -129,6 +129,14 @@ def test_a_first_line_of_numbers_in_order_has_names(file, first, read_as):
     assert read_table(path, header=True).names == table.names
 
 
+def test_years_are_names_of_values_that_fall(file):
+    """As in tables of countries, where text stands in the first columns of every line."""
+    path = file("x.csv", "country,1990,1991,1992,1993,1994,1995,1996,1997\nPeru,9,8.5,8.1,7.8,7.2,7.1,6.8,6.5\n")
+    with pytest.warns(AmofaWarning, match=r"line 1 of .* was read as names of columns"):
+        table = read_table(path, exclude=["0"])
+    assert table.names == tuple(map(str, range(1990, 1998)))
+
+
 def test_rows_that_are_all_in_order_have_no_names(file):
     assert read_table(file("y.csv", "1,2,3,4,5\n6,7,8,9,10\n")).names is None
     assert read_table(file("z.csv", "1,2,3\n4,7,5\n")).names is None
@@ -188,11 +196,11 @@ def test_only_text_has_a_header(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.csv", "a,b\n1,2\n3,\n", "FILE, line 3, column 'b': the value is missing"),
-        ("x.csv", "a,b\n1,2\n\n\n3,NA\n", "FILE, line 5, column 'b': the value is missing"),
-        ("x.csv", "a,b\n1,2\n3,nan\n", "FILE, line 3, column 'b': the value is missing"),
-        ("x.csv", "1,NA\n3,4\n", "FILE, line 1, column 1 (from 0): the value is missing"),
-        ("x.csv", "1,,3\n4,5,6\n", "FILE, line 1, column 1 (from 0): the value is missing"),
+        ("x.csv", "a,b\n1,2\n3,\n", f"FILE, line 3, column 'b': {HOLE}"),
+        ("x.csv", "a,b\n1,2\n\n\n3,NA\n", f"FILE, line 5, column 'b': {HOLE}"),
+        ("x.csv", "a,b\n1,2\n3,nan\n", f"FILE, line 3, column 'b': {HOLE}"),
+        ("x.csv", "1,NA\n3,4\n", f"FILE, line 1, column 1 (from 0): {HOLE}"),
+        ("x.csv", "1,,3\n4,5,6\n", f"FILE, line 1, column 1 (from 0): {HOLE}"),
         ("x.csv", "1,2\n3,four\n", "FILE, line 2, column 1 (from 0): 'four' is not a number" + OUT.format(1)),
         ("x.csv", "1,2\n3,1_0\n", "FILE, line 2, column 1 (from 0): '1_0' is not a number"),
         ("x.csv", "1,2\n3,\u0661\n", "FILE, line 2, column 1 (from 0): '\u0661' is not a number"),
@@ -208,7 +216,7 @@ def test_only_text_has_a_header(tmp_path):
         ("x.csv", "a,b\n1,2\n3,4,5\n", "FILE, line 3: the number of values is 3, expected 2"),
         ("x.csv", "a,b\n1,2,3\n", "FILE, line 2: the number of values is 3, expected 2"),
         ("x.txt", "a b\n1 2\n\n3\n", "FILE, line 4: the number of values is 1, expected 2"),
-        ("x.tsv", "1\t2\n\t3\n", "FILE, line 2, column 0 (from 0): the value is missing"),
+        ("x.tsv", "1\t2\n\t3\n", f"FILE, line 2, column 0 (from 0): {HOLE}"),
         ("x.csv", "", "FILE holds no rows"),
         ("x.csv", "\n# nothing\n\n", "FILE holds no rows"),
         ("x.csv", "\na,b\n", "FILE holds no rows: line 2 is not all numbers and was read as the header"),

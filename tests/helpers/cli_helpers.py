@@ -11,6 +11,8 @@ from amofa.cli._tables import read_table
 
 # How to leave out columns that hold text.
 OUT = "; leave out columns of text by --exclude {}"
+# What to do about a missing value where none is allowed.
+HOLE = "the value is missing; drop the row, or fill it in first by amofa impute --keep"
 ROWS = np.array([[1.0, 2.5, -3.0], [4.0, 5e-3, 6.0]])
 
 
