@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.checks import check_incomplete_table
 from amofa._data.column_kinds import Kind, kind_of
-from amofa._data.dataframes import column_names
+from amofa._data.dataframes import column_names, named_columns, numbers_of
 from amofa._data.deduplicate import merge_repeats
+from amofa._data.labels import label_array
 from amofa._data.standardize import Standardized
 from amofa._model.text import aligned, counted, html_table
 from amofa._typing import FloatArray
@@ -20,9 +21,10 @@ from amofa.threads import single_blas_thread
 
 # Two columns whose correlation is nearer to 1 or -1 than this are nearly copies.
 _NEARLY_ONE = 1e-3
+_TO_COMPARE = "leave it out, and compare it with the clusters afterwards"
 _REMEDIES = {
     Kind.TWO_VALUES: "leave it out, or fit the rows of each value by themselves",
-    Kind.FEW_VALUES: "leave it out, and compare it with the clusters afterwards",
+    Kind.FEW_VALUES: _TO_COMPARE,
     Kind.INDEX: "leave it out",
     Kind.SPIKE: "leave it out, or look at the rows with this value by themselves",
     Kind.UNEVEN: "add random numbers from 0 to 1 to the counts first, or fit these",
@@ -130,12 +132,12 @@ def inspect(X: ArrayLike) -> Inspection:
 
     These are constants, copies, and columns that follow from others; two values, few values, row numbers, one value
     that is much more frequent than others, logarithms of small counts, and strong skewness. `amofa.fit` warns of the
-    same, except for what nearly is a copy.
+    same, except for what nearly is a copy. Columns of text or dates, which it refuses, are found in a frame.
 
     Parameters
     ----------
     X : (n, d) array-like
-        Real numbers; NaN marks a missing cell.
+        Real numbers; NaN marks a missing cell. A frame of pandas, polars or pyarrow may have other columns, too.
 
     Returns
     -------
@@ -145,7 +147,7 @@ def inspect(X: ArrayLike) -> Inspection:
     Raises
     ------
     TypeError, ValueError
-        If X is not a real table.
+        If X is not a table, or none of its columns holds numbers.
 
     Examples
     --------
@@ -161,11 +163,38 @@ def inspect(X: ArrayLike) -> Inspection:
     2       skewed to the right  take its logarithm
     """
     names = column_names(X)
-    table, _ = check_incomplete_table(X)
-    related = _related(table)
+    columns = [(name, column, numbers_of(column)) for name, column in named_columns(X)]
+    numbers = [values for _, _, values in columns if values is not None]
+    if not numbers or len(numbers) == len(columns):
+        return inspect_checked(check_incomplete_table(X)[0], names)
+    table, _ = check_incomplete_table(np.stack(numbers, axis=1))
+    of_numbers = iter(inspect_checked(table, [name for name, _, values in columns if values is not None]))
+    return Inspection(
+        tuple(
+            _note_without_numbers(column, j, name) if values is None else next(of_numbers)._replace(column=j)
+            for j, (name, column, values) in enumerate(columns)
+        )
+    )
+
+
+def inspect_checked(table: NDArray[Any], names: Sequence[str] | None) -> Inspection:
+    """Look at the columns of a checked table, which may have missing cells."""
+    related = _related(table, names)
     return Inspection(
         tuple(_note(table[:, j], j, "" if names is None else names[j], related.get(j)) for j in range(table.shape[1]))
     )
+
+
+def _note_without_numbers(column: Any, j: int, name: str) -> ColumnNote:
+    """Return the note of a column of a frame that holds text, dates or the like."""
+    labels, lacking = label_array(column, len(column))
+    values, counts = np.unique(labels[~lacking].astype(str), return_counts=True)
+    n_known = int(counts.sum())
+    if n_known == 0:
+        return ColumnNote(j, name, len(labels), 0, 0.0, "empty", "leave it out")
+    finding = f"no numbers: {values[counts.argmax()]:.20}" + (", ..." if len(values) > 1 else "")
+    share = float(counts.max()) / n_known
+    return ColumnNote(j, name, len(labels) - n_known, len(values), share, finding, _TO_COMPARE)
 
 
 def _note(cells: NDArray[Any], j: int, name: str, related: str | None) -> ColumnNote:
@@ -213,7 +242,7 @@ def _skewness(values: FloatArray, counts: FloatArray) -> tuple[str, str]:
     return "skewed to the right", "take its logarithm" if values[0] > 0 else "take log(1 + x) in suitable units"
 
 
-def _related(table: NDArray[Any]) -> dict[int, str]:
+def _related(table: NDArray[Any], names: Sequence[str] | None) -> dict[int, str]:
     """Return what is to be said of columns that follow from others, or nearly are copies, by number."""
     complete = table[~np.isnan(table).any(axis=1)] if table.dtype.kind == "f" else table
     n, d = complete.shape
@@ -222,15 +251,15 @@ def _related(table: NDArray[Any]) -> dict[int, str]:
     with single_blas_thread():
         distinct = merge_repeats(complete, None)
         rows = Standardized.of(*distinct, by_body=True).without_redundant_columns(*distinct)
-        found = {j: f"follows from {_listed(others)}" for j, others in rows.coordinates.redundant}
+        found = {j: f"follows from {_listed(others, names)}" for j, others in rows.coordinates.redundant}
         columns = rows.coordinates.columns
         values = np.concatenate([x for x, _ in rows.samples.chunks()], axis=1)
         correlations = np.atleast_2d(np.corrcoef(values)) if len(columns) else np.zeros((0, 0))
     near = np.abs(np.tril(correlations, -1)) > 1 - _NEARLY_ONE
     for b in np.flatnonzero(near.any(axis=1)):
-        found[int(columns[b])] = f"nearly a copy of {columns[near[b].argmax()]}"
+        found[int(columns[b])] = f"nearly a copy of {_listed([int(columns[near[b].argmax()])], names)}"
     return found
 
 
-def _listed(columns: list[int]) -> str:
-    return ", ".join(map(str, columns[:5])) + (", ..." if len(columns) > 5 else "")
+def _listed(columns: list[int], names: Sequence[str] | None) -> str:
+    return ", ".join(str(j if names is None else names[j]) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")

@@ -128,3 +128,27 @@ def test_the_paper_search_warns_and_names_columns(rng):
 def test_normal_tables_are_quiet(rng):
     for n in (50, 300, 2000):
         amofa.fit(rng.normal(size=(n, 3)) @ rng.normal(size=(3, 4)) + rng.normal(size=(n, 4)), n_components=1)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_of_frames_that_hold_no_numbers(table, library):
+    package = pytest.importorskip(library)
+    days = np.arange(400).astype("datetime64[D]").astype("datetime64[ns]")
+    columns = {"name": ["x", None] * 199 + ["y", "y"], "a": table[:, 0], "day": days, "sum": 2 * table[:, 0]}
+    inspection = amofa.inspect(getattr(package, "DataFrame", getattr(package, "table", None))(columns))
+    notes = list(inspection)
+    assert [(note.column, note.name, note.n_missing, note.n_values) for note in notes[:3]] == [
+        (0, "name", 199, 2), (1, "a", 0, 400), (2, "day", 0, 400)
+    ]  # fmt: skip
+    assert [note.finding for note in notes[:2]] == ["no numbers: x, ...", ""]
+    assert notes[2].finding.startswith("no numbers: 1970-01-01")
+    assert notes[0].remedy == notes[2].remedy == "leave it out, and compare it with the clusters afterwards"
+    assert (notes[3].column, notes[3].finding) == (3, "follows from a")
+
+
+def test_frames_without_any_number():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": ["x", "y"], "b": pandas.to_datetime([None, None])})
+    with pytest.raises(TypeError, match="columns 'a', 'b'"):
+        amofa.inspect(frame)
+    assert [note.finding for note in amofa.inspect(frame.assign(c=[1.0, 2.0]))][:2] == ["no numbers: x, ...", "empty"]

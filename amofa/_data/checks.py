@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.dataframes import column_names, column_without_numbers, to_array
+from amofa._data.dataframes import column_names, columns_without_numbers, listed, to_array
 from amofa._typing import FloatArray
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -108,7 +108,7 @@ def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} is complex; pass its real part, or real and imaginary parts as columns")
     if table.dtype.kind != "O":
         raise TypeError(
-            f"{name} has dtype {table.dtype}{_culprit(X, ' because of column ')}; a table of real numbers is needed: "
+            f"{name} has dtype {table.dtype}{_culprits(X, ' because of ')}; a table of real numbers is needed: "
             "encode or drop other columns"
         )
     try:
@@ -120,14 +120,14 @@ def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _no_numbers(X: ArrayLike, name: str, error: Exception) -> TypeError:
-    where = _culprit(X, " in column ")
+    where = _culprits(X, " in ")
     return TypeError(f"{name} holds values that are not numbers{where} ({error}); encode or drop them")
 
 
-def _culprit(X: ArrayLike, words: str) -> str:
-    """Name the column of a frame that has no numbers, after some words; empty if it is not known."""
-    column = column_without_numbers(X)
-    return "" if column is None else f"{words}{column!r}"
+def _culprits(X: ArrayLike, word: str) -> str:
+    """Name the columns of a frame that have no numbers, after a word; empty if they are not known."""
+    columns = columns_without_numbers(X)
+    return f"{word}column{'s' * (len(columns) > 1)} {listed(columns)}" if columns else ""
 
 
 def _check_cells(table: NDArray[Any], X: ArrayLike, name: str, remedy: str, *, may_be_missing: bool = False) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -46,11 +46,8 @@ def to_array(X: ArrayLike) -> NDArray[Any]:
     return np.stack([_values(column) for column in columns], axis=1)
 
 
-def column_without_numbers(X: Any) -> str | None:
-    """Return the name of the first column that does not hold numbers in a frame of pandas, polars or pyarrow.
-
-    None if all do, and for anything else that `to_array` accepts, or a frame without names.
-    """
+def named_columns(X: Any) -> Iterator[tuple[str, Any]]:
+    """Yield name and column of a frame of pandas, polars or pyarrow that has names; of anything else nothing."""
     names = column_names(X) or ()
     if hasattr(X, "get_columns"):
         columns = X.get_columns()
@@ -58,14 +55,21 @@ def column_without_numbers(X: Any) -> str | None:
         columns = (X.iloc[:, j] for j in range(len(names)))
     else:
         columns = X.itercolumns() if hasattr(X, "itercolumns") else ()
-    return next((n for n, column in zip(names, columns, strict=False) if not _holds_numbers(column)), None)
+    return zip(names, columns, strict=False)
 
 
-def _holds_numbers(column: Any) -> bool:
+def columns_without_numbers(X: Any) -> list[str]:
+    """Return the names of the columns that do not hold numbers in a frame that `named_columns` takes apart."""
+    return [name for name, column in named_columns(X) if numbers_of(column) is None]
+
+
+def numbers_of(column: Any) -> NDArray[Any] | None:
+    """Return the real numbers of a column of a frame, (n,), NaN where a value is missing; None if it holds others."""
     try:
-        return _values(column).dtype.kind in "biuf"
+        values = _values(column)
     except TypeError:
-        return False
+        return None
+    return values if values.dtype.kind in "biuf" else None
 
 
 def _columns(X: Any) -> list[Any]:
@@ -120,7 +124,7 @@ def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None
     unknown = [n for n in names if n not in expected]
     lacking = [n for n in expected if n not in names]
     if unknown or lacking:
-        differences = [f"{verb} {_listed(some)}" for verb, some in (("has", unknown), ("lacks", lacking)) if some]
+        differences = [f"{verb} {listed(some)}" for verb, some in (("has", unknown), ("lacks", lacking)) if some]
         raise ValueError(
             f"{name} {' and '.join(differences)}, unlike the table that the model was made for; "
             "rename, drop or add columns"
@@ -137,7 +141,8 @@ def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return the first of some names for a message."""
     return ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
 
 

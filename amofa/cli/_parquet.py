@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amofa._data.dataframes import column_names, column_without_numbers, to_array
+from amofa._data.dataframes import column_names, columns_without_numbers, listed, to_array
 from amofa.cli._columns import Columns, Selection
 
 PARQUET = ".parquet"
@@ -23,9 +23,10 @@ def read_parquet(source: str, selection: Selection) -> Columns:
     positions = selection.positions(names, len(names))
     kept = selection.kept(positions, names, len(names))
     chosen = frame[[names[j] for j in positions.numbers]]
-    if (text := column_without_numbers(chosen)) is not None:
-        remedy = selection.remedy_for_text([names.index(text)], names)
-        raise ValueError(f"{selection.table}: column {text!r} does not hold numbers{remedy}")
+    if text := columns_without_numbers(chosen):
+        remedy = selection.remedy_for_text([names.index(name) for name in text], names)
+        what = f"column {listed(text)} does" if len(text) == 1 else f"columns {listed(text)} do"
+        raise ValueError(f"{selection.table}: {what} not hold numbers{remedy}")
     return Columns(
         to_array(chosen),
         None if positions.labels is None else _text(frame[names[positions.labels]]),

@@ -10,7 +10,7 @@ from reference import random_mixture
 
 import amofa
 from amofa._data.checks import check_incomplete_table, check_table
-from amofa._data.dataframes import check_same_names, column_names, column_positions, column_without_numbers, to_array
+from amofa._data.dataframes import check_same_names, column_names, column_positions, columns_without_numbers, to_array
 from amofa.mixture import MixtureOfFactorAnalyzers
 
 NAN = np.nan
@@ -100,14 +100,18 @@ def test_only_frames_have_columns_to_name():
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_a_column_without_numbers(make):
+def test_columns_without_numbers(make):
     days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
     of_numbers = {"a": [1.5, None], "b": [True, False], "c": [3, 4]}
-    assert column_without_numbers(make(of_numbers)) is None
-    expected = None if make is OtherFrame else "d"
+    assert columns_without_numbers(make(of_numbers)) == []
+    expected = [] if make is OtherFrame else ["d", "e"]
     for column in (days, ["x", "y"]):
-        assert column_without_numbers(make({**of_numbers, "d": column, "e": ["x", "y"]})) == expected
-        assert column_without_numbers(make({"d": column})) == expected
+        frame = make({**of_numbers, "d": column, "e": ["x", "y"]})
+        assert columns_without_numbers(frame) == expected
+        assert columns_without_numbers(make({"d": column})) == expected[:1]
+    if expected:
+        with pytest.raises(TypeError, match="columns 'd', 'e'"):
+            check_table(frame)
 
 
 def test_lazy_frames_are_to_be_collected():
