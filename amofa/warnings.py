@@ -34,6 +34,8 @@ class DataWarning(AmofaWarning):
 
 
 _PACKAGE = __name__.partition(".")[0]
+# What a warning of odd columns advises.
+ADVICE = "amofa.inspect(X)"
 # Weights of rows that sum to less than this share of the number of distinct rows, or to so few rows that no second
 # component pays, are likely to be shares.
 _LITTLE_SHARE, _LITTLE_WEIGHT = 0.1, 5.0
@@ -85,7 +87,7 @@ def warn_of_odd_columns(kinds: Sequence[str | None], names: Sequence[str] | None
         shown = "; ".join(f"{kind}: {_listed(columns, names, 4)}" for kind, columns in found.items())
         warn_caller(
             f"X has columns that normal components describe badly, so that there may be too many of them: {shown}"
-            f"{_from_zero(names)}. amofa.inspect(X) says what to do",
+            f"{_from_zero(names)}. {ADVICE} says what to do",
             DataWarning,
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from amofa._version import __version__
 from amofa.cli._options import Parser
 from amofa.cli._output import Interrupted, complain, tell_of_interrupt
-from amofa.warnings import AmofaWarning
+from amofa.warnings import ADVICE, AmofaWarning
 
 _BAD_INPUT = 2
 # What a shell reports for a program that SIGINT or SIGPIPE has ended.
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(argv)
         finally:
             for warning in caught:
-                complain("warning", str(warning.message))
+                complain("warning", str(warning.message).replace(ADVICE, "amofa inspect"))
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -79,7 +79,7 @@ def _message(error: Exception) -> str:
 
 def _parser() -> Parser:
     # Imported here so that Ctrl-C during these slow imports is reported like any other interrupt.
-    from amofa.cli import _models, _pictures, _rows, _scan
+    from amofa.cli import _models, _pictures, _reports, _rows, _scan
 
     parser = Parser(
         prog="amofa",
@@ -89,7 +89,8 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"amofa {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for command in (*_models.COMMANDS, *_scan.COMMANDS, *_rows.COMMANDS, *_pictures.COMMANDS):
+    groups = (_models, _scan, _reports, _rows, _pictures)
+    for command in (command for group in groups for command in group.COMMANDS):
         summary = f"{command.summary[0].upper()}{command.summary[1:]}."
         added = commands.add_parser(
             command.name, help=command.summary, description=summary, epilog=f"example:\n  {command.example}"

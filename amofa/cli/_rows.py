@@ -79,10 +79,14 @@ def _predict(arguments: argparse.Namespace) -> None:
         write_table(target, _joined(table.kept, _prediction_columns(**results)), header=has_header, form=table.form)
     if arguments.json:
         n_labels = model.n_components if clusters is None else clusters.n_clusters
-        in_groups = results["labels"][results["labels"] >= 0]
-        counts = np.bincount(in_groups, minlength=n_labels)
-        output, rows = (None, results) if to_screen else (arguments.output, {})
-        say_json({"n_rows": len(X), "counts": counts, "output": output, **rows})
+        in_groups = results["labels"] >= 0
+        values: dict[str, Any] = {
+            "n_rows": len(X),
+            "counts": np.bincount(results["labels"][in_groups], minlength=n_labels),
+        }
+        if model.background is not None:
+            values["n_background"] = np.count_nonzero(~in_groups)
+        say_json(values | ({"output": None, **results} if to_screen else {"output": arguments.output}))
 
 
 def _predict_classes(arguments: argparse.Namespace, target: Any) -> None:
@@ -180,6 +184,13 @@ def _impute(arguments: argparse.Namespace) -> None:
         table, known = _read_known(model, arguments, keep=arguments.keep)
     filled = model.impute(table.values, known_columns=known, draws=arguments.draws, random_state=arguments.seed)
     columns = named_columns(model if known else model._named(table.names), filled)
+    to_screen = target is sys.stdout
+    if arguments.json:
+        n_known = np.count_nonzero(~np.isnan(table.values.astype(np.float64)))
+        values: dict[str, Any] = {"n_rows": len(filled), "n_filled": filled.size - n_known, "columns": list(columns)}
+        say_json(values | ({"output": None, "values": filled} if to_screen else {"output": arguments.output}))
+        if to_screen:
+            return
     # A column of the file is filled in where it stands.
     places = dict(zip(known or columns, table.kept_values, strict=False))
     for name, column in columns.items():
@@ -229,6 +240,7 @@ def _add_impute(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     add_fit_options(parser, FIT_OPTIONS)
     add_quiet(parser)
+    add_json(parser)
 
 
 # ---- classify --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,20 @@ import amofa
 from amofa import cli
 from amofa._search.options import FitOptions
 
-COMMANDS = ("demo", "fit", "describe", "sample", "predict", "score", "impute", "classify", "plot")
+COMMANDS = (
+    "demo",
+    "fit",
+    "describe",
+    "sample",
+    "predict",
+    "score",
+    "impute",
+    "classify",
+    "plot",
+    "scan",
+    "inspect",
+    "report",
+)
 
 
 # ---- help ------------------------------------------------------------------------------------------------------------

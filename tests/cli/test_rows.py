@@ -109,6 +109,17 @@ def test_predict_json(run, rows, mixture):
     np.testing.assert_array_equal(np.loadtxt("out.csv"), mixture.predict(rows))
 
 
+@pytest.mark.usefixtures("files")
+def test_predict_counts_rows_of_the_background_in_json(run, rows):
+    X = np.concatenate([rows, [[500.0, -500.0], [-500.0, 400.0]]])
+    np.save("far.npy", X)
+    amofa.fit(X, background="uniform", n_components=2).save("far.npz")
+    values = strict_json(run("predict", "far.npz", "far.npy", "--json"))
+    assert values["n_background"] == values["labels"].count(-1) == 2
+    assert sum(values["counts"]) == 300
+    assert strict_json(run("predict", "far.npz", "far.npy", "--json", "-o", "out.csv"))["n_background"] == 2
+
+
 # ---- score -----------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +233,17 @@ def test_impute(run, mixture):
     run("impute", "model.npz", "holes.csv", "--draws", "--seed", "3", "-o", "out.npy")
     np.testing.assert_array_equal(np.load("out.npy"), mixture.impute(X, draws=True, random_state=3))
     assert run("impute", "model.npz", "holes.csv", "--draws") != run("impute", "model.npz", "holes.csv", "--draws")
+
+
+@pytest.mark.usefixtures("files")
+def test_impute_json(run, mixture):
+    write("holes.csv", "y,x,note\n0,,n\n,30,n\n1,2,n\n")
+    expected = mixture.impute([[0.0, np.nan], [np.nan, 30.0], [1.0, 2.0]])
+    told = {"n_rows": 3, "n_filled": 2, "columns": ["y", "x"]}
+    arguments = ("impute", "model.npz", "holes.csv", "--exclude", "note", "--json")
+    assert strict_json(run(*arguments)) == told | {"output": None, "values": expected.tolist()}
+    assert strict_json(run(*arguments, "-o", "out.csv", "--keep")) == told | {"output": "out.csv"}
+    assert Path("out.csv").read_text().splitlines()[0] == "y,x,note"
 
 
 def test_impute_by_the_names_of_the_model(run, iris):
