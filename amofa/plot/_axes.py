@@ -51,6 +51,8 @@ _POINT = 3.0
 _CHARACTER, _LABEL_LINES = 0.58, 2
 # Points of a tick, from there to its label, and to the edge.
 _TICK = 9.0
+# Share of its axes that a bar of colours takes, with its numbers and its name, where no layout makes room for these.
+_BAR = 0.3
 # Name and colour of rows without a label.
 _NO_LABEL, NO_LABEL_COLOR = "no label", (0.75, 0.75, 0.75)
 
@@ -154,6 +156,13 @@ def legend_above(ax: Axes) -> None:
     )
 
 
+def color_bar(ax: Axes, shown: Any, label: str, **options: Any) -> None:
+    """Put a bar of colours to the right of the axes; in a figure without layout its name stays off other axes."""
+    if not has_layout(ax):
+        options["fraction"] = _BAR
+    ax.figure.colorbar(shown, ax=ax, **options).set_label(label, fontsize="small")
+
+
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
@@ -179,7 +188,7 @@ def name_axes(ax: Axes, x: str, y: str, size: str = "medium") -> None:
         most = _LABEL_LINES if has_layout(ax) else 1
         if len(lines) > most:
             rest = " ".join(lines[most - 1 :])
-            lines = [*lines[: most - 1], f"{rest[: width - 1].rstrip()}…"]
+            lines = [*lines[: most - 1], f"{rest[: width - 1].rstrip('… ')}…"]
         axis.set_label_text("\n".join(map(plain_text, lines)))
 
 

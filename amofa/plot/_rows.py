@@ -21,6 +21,7 @@ from amofa.plot._axes import (
     Color,
     Groups,
     axes_for,
+    color_bar,
     component_colors,
     dots,
     drawn_rows,
@@ -267,8 +268,7 @@ def uncertainty(
     x, y = points.T
     shown = ax.scatter(x, y, c=doubt[order], cmap=_doubt_colors(), vmin=0.0, vmax=0.5, **style)
     limit_axes(ax, view, model.weights, points)
-    bar = ax.figure.colorbar(shown, ax=ax, extend="max" if doubt.max() > 0.5 else None)
-    bar.set_label("probability of other components", fontsize="small")
+    color_bar(ax, shown, "probability of other components", extend="max" if doubt.max() > 0.5 else None)
     name_axes(ax, *view.labels)
     return ax
 

@@ -15,6 +15,7 @@ from amofa.plot._axes import (
     axes_for,
     component_colors,
     drawn_rows,
+    has_layout,
     ink,
     legend_above,
     log_scale,
@@ -83,7 +84,12 @@ def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | N
     accepted = [i for i, step in enumerate(steps) if step.accepted]
     counts = [steps[i].n_components for i in accepted]
     numbers.step([*accepted, len(steps) - 1], [*counts, counts[-1]], where="post", color=_COMPONENTS, linewidth=1.0)
-    numbers.set_ylabel("components (grey)")
+    if has_layout(ax):
+        numbers.set_ylabel("components (grey)")
+    else:  # the numbers inside, off other axes
+        numbers.tick_params(direction="in", pad=-4, labelcolor=_COMPONENTS)
+        for tick in numbers.get_yticklabels():
+            tick.set_horizontalalignment("right")
     numbers.set_ylim(0, max(step.n_components for step in steps) + 1)
     whole_ticks(numbers.yaxis)
     # Costs on top of the grey line.

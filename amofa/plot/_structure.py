@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from amofa._data.checks import check_choice, check_whole_number
 from amofa._typing import FloatArray
-from amofa.plot._axes import axes_for, name_lines, plain_text
+from amofa.plot._axes import axes_for, color_bar, name_lines, plain_text
 from amofa.plot._density import contours, density, outliers
 from amofa.plot._plane import check_model, feature_names
 from amofa.plot._profiles import pairs, profiles
@@ -77,7 +77,7 @@ def loadings(
     largest = 1.0 if scaled else float(np.abs(table).max()) or 1.0
     image = ax.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     label = "correlation of column and factor" if scaled else "loading"
-    ax.figure.colorbar(image, ax=ax, label=label)
+    color_bar(ax, image, label)
     name_lines(ax, [plain_text(name) for name in feature_names(model)])
     _name_factors(ax, components, [int(model.n_factors[k]) for k in components])
     return ax

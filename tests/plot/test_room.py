@@ -45,9 +45,9 @@ def drawings():
     }
 
 
-def texts(figure):
-    """All texts outside the panels of a figure: names of axes, ticks and legends."""
-    for ax in figure.axes:
+def texts(panels):
+    """All texts outside panels: names of axes, ticks and legends."""
+    for ax in panels:
         yield from (ax.title, ax.xaxis.label, ax.yaxis.label)
         for labels, limits, i in ((ax.get_xticklabels(), ax.get_xlim(), 0), (ax.get_yticklabels(), ax.get_ylim(), 1)):
             yield from (label for label in labels if min(limits) <= label.get_position()[i] <= max(limits))
@@ -59,7 +59,7 @@ def assert_nothing_is_clipped(figure):
     figure.canvas.draw()
     whole = figure.bbox
     clipped = []
-    for text in texts(figure):
+    for text in texts(figure.axes):
         if text.get_text() and text.get_visible():
             box = text.get_window_extent()
             if box.x0 < whole.x0 - 1 or box.x1 > whole.x1 + 1 or box.y0 < whole.y0 - 1 or box.y1 > whole.y1 + 1:
@@ -106,6 +106,25 @@ def test_names_of_lines_stay_beside_axes_without_layout(drawings, name):
     figure.canvas.draw()
     for ax, edge in ((left, figure.bbox.x0), (right, left.get_window_extent().x1)):
         assert min(label.get_window_extent().x0 for label in ax.get_yticklabels()) >= edge - 1
+
+
+@pytest.mark.parametrize("name", ["uncertainty", "loadings", "evolution"])
+def test_what_is_on_the_right_stays_off_other_axes_without_layout(drawings, name):
+    figure, axes = plt.subplots(2, 2, figsize=(10, 8))
+    drawings[name](axes[0, 0])
+    right = drawings["cost"](axes[0, 1])
+    figure.canvas.draw()
+    edge = right.yaxis.label.get_window_extent().x0
+    left = [ax for ax in figure.axes if ax not in (right, *axes[1])]
+    assert len(left) == 2
+    assert max(text.get_window_extent().x1 for text in texts(left) if text.get_text()) <= edge + 1
+
+
+def test_a_shortened_name_ends_once(drawings):
+    _, axes = plt.subplots(2, 2)
+    label = drawings["clusters"](axes[0, 0]).get_xlabel()
+    assert label.endswith("…")
+    assert not label.endswith("……")
 
 
 def test_names_of_points_do_not_overlap(plane):
