@@ -253,7 +253,10 @@ class Report:
         if d > most_columns:
             largest = np.abs(np.nan_to_num(self.differences, posinf=np.inf, neginf=-np.inf)).max(axis=0)
             columns = sorted(np.argsort(-largest, kind="stable")[:most_columns].tolist())
-            title += f" of the {most_columns} of {d} columns that differ most"
+            if largest.any():
+                title += f" of the {most_columns} of {d} columns that differ most"
+            else:  # there is one group
+                title += f" of the first {most_columns} of {d} columns"
         shown = n_groups if most_groups is None else min(n_groups, most_groups)
         title += f", of each {self.kind}" if shown == n_groups else f", of the first {shown} of {n_groups} {self.kind}s"
         tables = []

@@ -117,6 +117,8 @@ def test_text_of_many_columns_components_and_factors(make_model):
     assert "and 12 more factors" in text
     summary = model.summary()
     assert "of the 12 of 40 columns that differ most, of the first 12 of 14 components" in summary
+    single = Mixture([1.0], np.zeros((1, 40)), [np.zeros((40, 0))], np.ones((1, 40)))
+    assert "of the first 12 of 40 columns, of each component" in single.summary()
     assert summary.count("the same, of others") == 1
 
 
