@@ -16,7 +16,7 @@ from scipy.linalg import qr, solve_triangular
 
 from amofa._background import Background
 from amofa._data.row_chunks import PosteriorBlock
-from amofa._model.missing_data import Columns, IncompleteSamples, over_pattern, patterns
+from amofa._model.missing_data import Columns, IncompleteRows, over_pattern, patterns
 from amofa._model.posterior import reduced
 from amofa._model.tails import Generator, stretches, variance_ratio
 from amofa._parameters import Component, Parameters
@@ -39,7 +39,7 @@ def condition(parameters: Parameters, known: Columns, values: FloatArray) -> Par
     background = parameters.background
     if background is not None:
         of_known.background = background._replace(density=background.density.of_columns(known))
-    (block,) = IncompleteSamples(values[None]).over_posterior(of_known, lambda block: block, with_scores=True)
+    (block,) = IncompleteRows(values[None]).over_posterior(of_known, lambda block: block, with_scores=True)
     given = parameters.of_columns(wanted)
     given.weights[:] = block.responsibilities[:, 0]
     given.degrees_of_freedom += observed.sum()

@@ -71,7 +71,7 @@ def _alike(positions: Rows, missing: Mask) -> Iterator[tuple[Rows, Mask]]:
             yield positions[group], ~missing[group[0]]
 
 
-class IncompleteSamples:
+class IncompleteRows:
     """Rows of a table with missing cells, NaN, with the passes of `Samples`.
 
     The table is (n, d) floats, finite except for NaN; `weights` (n,) are by default 1, and `rows` (m,) intp are those
@@ -114,12 +114,12 @@ class IncompleteSamples:
                 results += self._side_by_side(parameters, np.concatenate(together), of_block, with_scores)
         return results
 
-    def with_cells(self) -> IncompleteSamples | None:
+    def with_cells(self) -> IncompleteRows | None:
         """Return the rows that have cells; None if there are none."""
         kept = [positions for positions, observed in patterns(self._table, self._rows) if observed.any()]
         positions = np.sort(np.concatenate([np.arange(0), *kept]))
         rows = positions if self._rows is None else self._rows[positions]
-        return IncompleteSamples(self._table, weights=self._weights, rows=rows) if len(rows) else None
+        return IncompleteRows(self._table, weights=self._weights, rows=rows) if len(rows) else None
 
     def _side_by_side(
         self,
@@ -150,7 +150,7 @@ class IncompleteSamples:
         if density.covers.all():
             return log_densities
         columns = np.flatnonzero(density.covers)
-        of_some = IncompleteSamples(self._table[:, columns], weights=self._weights, rows=self._rows)
+        of_some = IncompleteRows(self._table[:, columns], weights=self._weights, rows=self._rows)
         return log_densities + self._log_densities(parameters) - of_some._log_densities(parameters.of_columns(columns))
 
     def _log_densities(self, parameters: Parameters) -> FloatArray:

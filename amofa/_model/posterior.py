@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from amofa._data.checks import counted_rows
 from amofa._data.row_chunks import PosteriorBlock, Samples
-from amofa._model.missing_data import IncompleteSamples
+from amofa._model.missing_data import IncompleteRows
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
 from amofa.criterion import INFORMATION_CRITERIA
 
-Rows = Samples | IncompleteSamples
+Rows = Samples | IncompleteRows
 
 
 def rows_of(table: NDArray[Any], is_incomplete: bool, weights: FloatArray | None = None) -> Rows:
     """Return rows that are checked, ready for passes; those of weight 0 are left out."""
-    kind = IncompleteSamples if is_incomplete else Samples
+    kind = IncompleteRows if is_incomplete else Samples
     return kind(table, weights=weights, rows=counted_rows(weights))
 
 
@@ -98,7 +98,7 @@ def information_criterion(name: str, parameters: Parameters, rows: Rows, n_param
     from scipy.special import entr
 
     criterion = INFORMATION_CRITERIA[name]
-    if isinstance(rows, IncompleteSamples):
+    if isinstance(rows, IncompleteRows):
         # Rows without cells are no observations, as in a fit, unless there are no others.
         rows = rows.with_cells() or rows
 
