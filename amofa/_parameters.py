@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,9 @@ class Parameters:
         twin.background = self.background
         return twin
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.n_features, self.n_factors, self.buffer, self.background)
+
     def with_background(self, background: Background | None) -> Parameters:
         """Return the same components beside another background, or none."""
         twin = self.copy()
@@ -158,6 +161,16 @@ class Parameters:
     def without(self, k: int) -> Parameters:
         """Return the mixture without component k, whose weight is shared among the others in proportion."""
         return self.from_components([c for j, c in enumerate(self.components()) if j != k], self.background)
+
+
+def _restored(
+    n_features: int, n_factors: Sequence[int], values: FloatArray, background: Background | None
+) -> Parameters:
+    """Return pickled parameters, with their arrays as views of one buffer again."""
+    parameters = Parameters(n_features, n_factors)
+    parameters.buffer[:] = values
+    parameters.background = background
+    return parameters
 
 
 class Evaluator:

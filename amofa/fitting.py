@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa._background import LogDensity
-from amofa._data.checks import check_incomplete_rows
+from amofa._data.block_source import BlockSource
+from amofa._data.checks import check_incomplete_rows, n_weighted
 from amofa._data.dataframes import column_names
 from amofa._data.deduplicate import merge_repeats
-from amofa._data.incomplete import IncompleteSamples
-from amofa._data.row_chunks import Samples
+from amofa._data.row_chunks import Samples, n_held
+from amofa._data.row_source import RowSource
 from amofa._data.standardize import Standardized
 from amofa._em.profile_likelihood import MOST_BACKGROUND
-from amofa._search.checkpoint import Checkpoint, settings_of
+from amofa._search.checkpoint import Checkpoint, settings_of_blocks, settings_of_options, settings_of_rows
 from amofa._search.constraints import REFINEMENT
-from amofa._search.init import check_init
+from amofa._search.init import LabelledRows, check_init, check_init_model
 from amofa._search.monitor import FitInterrupted, Monitor, OutOfTime, SearchStopped
 from amofa._search.options import FitOptions
 from amofa._search.progress import progress_line
@@ -52,7 +54,7 @@ _MOST_COLUMNS = 2000
 
 
 def fit(
-    X: ArrayLike,
+    X: ArrayLike | BlockSource,
     *,
     sample_weight: ArrayLike | None = None,
     n_components: int | None = None,
@@ -87,10 +89,11 @@ def fit(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
+    X : array-like of shape (n, d), or amofa.blocks.Blocks
         Real numbers, one row for each observation, with any real dtype and memory layout. NaN marks a missing cell: see
         docs/missing.md. If X is a frame, the model keeps the names of its columns. X is not changed, and is read
         in blocks: a memory map or a table of float32 is not copied, unless it is small or has fewer rows than columns.
+        Tables that are neither in memory nor in one .npy file are `amofa.blocks.Blocks`: see docs/large.md.
     sample_weight : (n,) array-like, optional
         How often each row counts. A row of weight 0, or of less than 1e-14 of the largest weight, is left out. N in
         the criterion is the sum of the weights, which must be from 1e-100 to 1e100: give weights whose sum is the
@@ -238,6 +241,10 @@ def fit(
         search, criterion, noise, noise_floor, prior_scale, prior_rows, tails, degrees_of_freedom, background,
         tol, max_iter, callback, on_iteration, progress, on_interrupt, max_time, checkpoint, n_threads,
     )  # fmt: skip
+    if isinstance(X, BlockSource):
+        if sample_weight is not None:
+            raise TypeError("the weights of blocks stand beside them: pass them where the blocks are made, not to fit")
+        return fit_blocks(X, options)
     names = column_names(X)
     return fit_checked(*check_incomplete_rows(X, sample_weight), options, names)
 
@@ -254,32 +261,100 @@ def fit_checked(
 
     `names` are those of the columns. With `warns`, it warns of constant columns and of how the search ended.
     """
+    options = options.checked(table.shape[1])
+    init = check_init(options.init, table, names, weights)
+    with _running(options):
+        state, checkpoint = _resumed(options, init, lambda: settings_of_rows(table, weights))
+        rows = rows_of_search(table, weights, options)
+        if warns:
+            warn_of_rows(rows, n_weighted(weights), names)
+        return _fit_rows(rows, options, names, init, state, checkpoint, warns)
+
+
+def fit_blocks(source: BlockSource, options: FitOptions) -> MixtureOfFactorAnalyzers:
+    """Fit a mixture to rows in blocks, which are checked here, as are the options; see `fit`.
+
+    Rows that a search would hold in memory anyway are fitted as an array.
+    """
+    # Imported late, since few fits need them.
+    from amofa._data.block_rows import BlockRows, Facts, gathered
+
+    names = source.feature_names
+    checked = options.checked(source.n_features)
+    init = _check_init_of_blocks(checked, source.n_features, names)
+    with _running(checked):
+        facts = Facts.of(source)
+        if facts.n_rows <= n_held(source.n_features):
+            return fit_checked(*check_incomplete_rows(*gathered(source)), options, names)
+        if checked.is_paper:
+            raise ValueError("search='paper' needs all rows in memory; leave out search, or pass a memory map")
+        state, checkpoint = _resumed(checked, init, lambda: settings_of_blocks(source))
+        whole = BlockRows.of(source, facts)
+        rows = Standardized.of_rows(whole, whole.express, by_body=True, by_rows=checked.background is not None)
+        _check_missing_cells(rows.samples, checked)
+        if checked.may_leave_out_columns:
+            rows = rows.without_redundant_columns()
+        warn_of_rows(rows, facts.n_weighted if facts.has_weights else None, names)
+        return _fit_rows(rows, checked, names, init, state, checkpoint, True)
+
+
+def _check_init_of_blocks(
+    options: FitOptions, n_features: int, names: tuple[str, ...] | None
+) -> MixtureOfFactorAnalyzers | None:
+    """Check the start of a search of rows in blocks: a mixture, if one is given."""
+    init = check_init_model(options.init, n_features, names)
+    if not (init is None or isinstance(init, MixtureOfFactorAnalyzers)):
+        raise TypeError("init of rows in blocks must be a mixture, not labels: fit some rows with them first")
+    return init
+
+
+@contextmanager
+def _running(options: FitOptions) -> Iterator[None]:
+    """Set threads and NumPy's errors for a fit."""
+    # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
+    with single_blas_thread(), use_threads(options.n_threads), np.errstate(under="ignore"):
+        yield
+
+
+def _resumed(
+    options: FitOptions,
+    init: MixtureOfFactorAnalyzers | LabelledRows | None,
+    settings_of: Callable[[], dict[str, str]],
+) -> tuple[State, Checkpoint | None]:
+    """Return the state from which the search goes on, and its checkpoint, if there is one.
+
+    `settings_of` returns what the fit depends on in the rows.
+    """
+    if options.checkpoint is None:
+        return State(), None
+    checkpoint = Checkpoint(str(options.checkpoint), settings_of() | settings_of_options(options, init))
+    return checkpoint.open(), checkpoint
+
+
+def _fit_rows(
+    rows: Standardized[RowSource],
+    options: FitOptions,
+    names: tuple[str, ...] | None,
+    init: MixtureOfFactorAnalyzers | LabelledRows | None,
+    state: State,
+    checkpoint: Checkpoint | None,
+    warns: bool,
+) -> MixtureOfFactorAnalyzers:
     # Imported late: searches would take a tenth of the time of `import amofa`.
     from amofa._search.task import Task
 
-    options = options.checked(table.shape[1])
-    init = check_init(options.init, table, names, weights)
-    # Squares of tiny numbers may become 0 here, whatever the caller wants to be told about.
-    with single_blas_thread(), use_threads(options.n_threads), np.errstate(under="ignore"):
-        state, checkpoint = State(), None
-        if options.checkpoint is not None:
-            checkpoint = Checkpoint(str(options.checkpoint), settings_of(table, weights, options, init))
-            state = checkpoint.open()
-        rows = rows_of_search(table, weights, options)
-        if warns:
-            warn_of_rows(rows, weights, names)
-        return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)
+    return _fit_task(Task.of(rows, options, names, init), state, checkpoint, warns)
 
 
-def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: FitOptions) -> Standardized:
+def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: FitOptions) -> Standardized[Samples]:
     """Return the distinct rows of a table in the coordinates of a search."""
     distinct = merge_repeats(table, weights)
     rows = Standardized.of(*distinct, by_body=not options.is_paper, by_rows=options.background is not None)
     _check_missing_cells(rows.samples, options)
-    return rows.without_redundant_columns(*distinct) if options.may_leave_out_columns else rows
+    return rows.without_redundant_columns() if options.may_leave_out_columns else rows
 
 
-def _check_missing_cells(samples: Samples, options: FitOptions) -> None:
+def _check_missing_cells(samples: RowSource, options: FitOptions) -> None:
     if samples.is_complete:
         return
     if options.is_paper:
@@ -291,14 +366,17 @@ def _check_missing_cells(samples: Samples, options: FitOptions) -> None:
         )
 
 
-def warn_of_rows(rows: Standardized, weights: FloatArray | None, names: tuple[str, ...] | None) -> None:
-    """Warn of weights of the caller's rows that sum to little, and of columns that are odd or change no decision."""
-    if weights is not None:
-        warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, int(np.count_nonzero(weights)))
+def warn_of_rows(rows: Standardized[RowSource], n_rows: int | None, names: tuple[str, ...] | None) -> None:
+    """Warn of weights of the caller's rows that sum to little, and of columns that are odd or change no decision.
+
+    `n_rows` is the number of rows with a weight that is not 0; None without weights.
+    """
+    if n_rows is not None:
+        warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, n_rows)
     warn_of_odd_columns([kind and kind.value for kind in rows.kinds], names)
     without_cells = rows.whole.column_weights == 0
     warn_of_columns_without_cells(np.flatnonzero(without_cells).tolist(), rows.whole.n_features, names)
-    if isinstance(rows.samples, IncompleteSamples):
+    if not rows.samples.is_complete:
         warn_of_unseen_pairs(rows.coordinates.columns[rows.samples.unseen_pairs()].tolist(), names)
     warn_of_constant_columns(rows.coordinates.constant & ~without_cells, names)
     warn_of_redundant_columns(rows.coordinates.redundant, rows.whole.n_features, names)

@@ -250,7 +250,7 @@ def _related(table: NDArray[Any], names: Sequence[str] | None) -> dict[int, str]
         return {}
     with single_blas_thread():
         distinct = merge_repeats(complete, None)
-        rows = Standardized.of(*distinct, by_body=True).without_redundant_columns(*distinct)
+        rows = Standardized.of(*distinct, by_body=True).without_redundant_columns()
         found = {j: f"follows from {_listed(others, names)}" for j, others in rows.coordinates.redundant}
         columns = rows.coordinates.columns
         values = np.concatenate([x for x, _ in rows.samples.chunks()], axis=1)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amofa._data.checks import check_choice, check_incomplete_rows, check_whole_number
+from amofa._data.checks import check_choice, check_incomplete_rows, check_whole_number, n_weighted
 from amofa._data.dataframes import column_names
 from amofa._model.scan_table import Scan, ScanRow
 from amofa._noise import Noise
@@ -147,7 +147,7 @@ def scan(
         replace(of_fits, noise=kind).checked(table.shape[1])
     scanner = _Scanner(table, weights, names, of_fits, numbers, kinds)
     with single_blas_thread():
-        warn_of_rows(rows_of_search(table, weights, checked), weights, names)
+        warn_of_rows(rows_of_search(table, weights, checked), n_weighted(weights), names)
     try:
         with progress_of_fits(checked.progress) as apply:
             for _ in apply(scanner.fit, scanner.tasks()):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amofa._data.block_source import BlockSource
 from amofa._data.dataframes import column_names, columns_without_numbers, listed, to_array
 from amofa._typing import FloatArray
 
@@ -79,6 +80,8 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None) -> NDArray[Any]:
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
+    if isinstance(X, BlockSource):
+        raise TypeError(f"{name} is in blocks, which amofa.fit takes; elsewhere, pass one block after the other")
     if hasattr(X, "collect") and not hasattr(X, "__array__"):
         raise TypeError(f"{name} is a lazy frame; pass {name}.collect()")
     try:
@@ -163,33 +166,54 @@ def _name_of_column(X: ArrayLike, j: int) -> str:
     return "" if names is None else f", {names[j]!r}"
 
 
+def as_block(X: Any) -> NDArray[Any]:
+    """Return rows that `check_incomplete_table` has accepted as an array of numbers, NaN where cells are missing."""
+    array = to_array(without_mask(X))
+    return array if array.dtype.kind in "biuf" else array.astype(np.float64)
+
+
 def check_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     """Check row weights: (n,) finite, not negative, not all 0, their sum from 1e-100 to 1e100.
 
     Return them as float64, with 0 for negligible ones.
     """
-    check_not_masked(sample_weight, "sample_weight", "give such rows weight 0, or drop them")
+    weights = as_weights(sample_weight, n, "sample_weight")
+    if not weights.any():
+        raise ValueError("sample_weight is zero in every row; at least one row must count")
+    with np.errstate(over="ignore"):
+        check_total(float(weights.sum()))
+    return np.where(weights < least_weight(float(weights.max())), 0.0, weights)
+
+
+def as_weights(sample_weight: ArrayLike, n: int, name: str) -> FloatArray:
+    """Return row weights as float64: (n,) finite and not negative. Errors call them `name`."""
+    check_not_masked(sample_weight, name, "give such rows weight 0, or drop them")
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
-        raise TypeError(f"sample_weight must hold real numbers, got dtype {weights.dtype}")
+        raise TypeError(f"{name} must hold real numbers, got dtype {weights.dtype}")
     if weights.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n} rows; pass one weight per row")
+        raise ValueError(f"{name} has shape {weights.shape}, but X has {n} rows; pass one weight per row")
     # Longer floats may overflow, which is reported below.
     with np.errstate(over="ignore"):
         weights = weights.astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise ValueError(f"sample_weight must be finite and not negative, got {weights[i]} in row {i} (from 0)")
-    if not weights.any():
-        raise ValueError("sample_weight is zero in every row; at least one row must count")
-    with np.errstate(over="ignore"):
-        total = weights.sum()
+        raise ValueError(f"{name} must be finite and not negative, got {weights[i]} in row {i} (from 0)")
+    return weights
+
+
+def check_total(total: float) -> None:
+    """Check the sum of row weights."""
     if not _LEAST_TOTAL <= total <= _MOST_TOTAL:
         raise ValueError(
             f"sample_weight sums to {total:g}, which is out of range (1e-100 to 1e100); multiply it by a constant"
         )
-    return np.where(weights < _LEAST_SHARE * weights.max(), 0.0, weights)
+
+
+def least_weight(largest: float) -> float:
+    """Return the weight below which rows are left out, from the largest one."""
+    return _LEAST_SHARE * largest
 
 
 def check_rows(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray | None]:
@@ -224,6 +248,11 @@ def _has_cells(table: NDArray[Any], weights: FloatArray | None) -> bool:
 def counted_rows(weights: FloatArray | None) -> NDArray[np.intp] | None:
     """Return the rows that count, or None for all: a row of weight 0 is absent, even if its log density is -inf."""
     return None if weights is None or weights.all() else np.flatnonzero(weights)
+
+
+def n_weighted(weights: FloatArray | None) -> int | None:
+    """Return the number of rows whose weight is not 0; None without weights."""
+    return None if weights is None else int(np.count_nonzero(weights))
 
 
 # ---- other arguments -------------------------------------------------------------------------------------------------

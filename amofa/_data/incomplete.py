@@ -77,6 +77,31 @@ def samples_of(
     return IncompleteSamples(table, patterns, weights=weights, rows=rows, columns=columns, center=center, scale=scale)
 
 
+def covariance_seen(shares: FloatArray, expected: FloatArray, covariance: FloatArray) -> tuple[FloatArray, float]:
+    """Return second moments (d, d) as the pairs of cells that are seen show them, and the share of these pairs.
+
+    The covariance of the rows has, where cells are missing, what the model expects, so that gains of other models look
+    too small. Minus the log-likelihood is about quadratic, with as much weight as pairs of cells are seen.
+    """
+    d = len(shares)
+    mean = float((shares.sum() - np.trace(shares)) / (d * (d - 1))) if d > 1 else float(shares[0, 0])
+    # No row may have cells in two columns.
+    mean = max(mean, _LEAST_MEAN_SHARE)
+    shown = expected + (covariance - expected) / np.maximum(shares, _LEAST_PAIR_SHARE * mean)
+    shown[shares == 0] = covariance[shares == 0]
+    diagonal = np.arange(d)
+    least = _LEAST_VARIANCE * np.minimum(np.diagonal(covariance), np.diagonal(expected))
+    shown[diagonal, diagonal] = np.maximum(shown[diagonal, diagonal], least)
+    return shown, mean
+
+
+def unseen_pairs(shares: FloatArray) -> NDArray[Any]:
+    """Return the pairs of columns that no row has cells in both of, (m, 2), of columns that have cells."""
+    has_cells = np.diagonal(shares) > 0
+    unseen = (shares == 0) & has_cells & has_cells[:, None]
+    return np.argwhere(np.triu(unseen, 1))
+
+
 class IncompleteSamples(Samples):
     """Rows of which some lack cells, for which everything is conditional on the cells that they have.
 
@@ -121,17 +146,21 @@ class IncompleteSamples(Samples):
         return None if self._weights is None else self._in_order(self._weights)
 
     @property
+    def row_numbers(self) -> NDArray[np.intp]:
+        assert self._rows is not None
+        return self._in_order(self._rows)
+
+    @property
     def is_wide(self) -> bool:
         """False: what rows lack has no second moments that rows could show."""
         return False
 
     def subset(self, selected: NDArray[np.intp]) -> IncompleteSamples:
-        assert self._rows is not None
         return IncompleteSamples(
             self._table,
             self._patterns,
             weights=self._all_weights,
-            rows=self._in_order(self._rows)[selected],
+            rows=self.row_numbers[selected],
             columns=self._columns,
             center=self._center,
             scale=self._scale,
@@ -162,35 +191,20 @@ class IncompleteSamples(Samples):
         """The share of the weight of rows that have cells in both of two columns, (d, d)."""
         # A cached_property of Python 3.11 has a lock, which a process forked in another thread would never get.
         if self._pair_shares is None:
-            weights, columns = self._own_patterns()
-            seen = columns.astype(np.float64)
-            self._pair_shares = (seen.T * weights) @ seen / self.total_weight
+            self._pair_shares = self.pairs_seen()[0] / self.total_weight
         return self._pair_shares
 
+    def pairs_seen(self) -> tuple[FloatArray, BoolArray]:
+        """Return the weights of the rows with cells in two columns, and whether a row has one in the first only."""
+        weights, seen = self._own_patterns()
+        cells = seen.astype(np.float64)
+        return (cells.T * weights) @ cells, (cells.T @ (1.0 - cells)) > 0
+
     def covariance_seen(self, expected: FloatArray, covariance: FloatArray) -> tuple[FloatArray, float]:
-        """Return second moments (d, d) as the pairs of cells that are seen show them, and the share of these pairs.
+        return covariance_seen(self.pair_shares, expected, covariance)
 
-        The covariance of the rows has, where cells are missing, what the model expects, so that gains of other models
-        look too small. Minus the log-likelihood is about quadratic, with as much weight as pairs of cells are seen.
-        """
-        shares = self.pair_shares
-        d = len(shares)
-        mean = float((shares.sum() - np.trace(shares)) / (d * (d - 1))) if d > 1 else float(shares[0, 0])
-        # No row may have cells in two columns.
-        mean = max(mean, _LEAST_MEAN_SHARE)
-        shown = expected + (covariance - expected) / np.maximum(shares, _LEAST_PAIR_SHARE * mean)
-        shown[shares == 0] = covariance[shares == 0]
-        diagonal = np.arange(d)
-        least = _LEAST_VARIANCE * np.minimum(np.diagonal(covariance), np.diagonal(expected))
-        shown[diagonal, diagonal] = np.maximum(shown[diagonal, diagonal], least)
-        return shown, mean
-
-    def unseen_pairs(self) -> NDArray[np.intp]:
-        """Return the pairs of columns that no row has cells in both of, (m, 2), of columns that have cells."""
-        shares = self.pair_shares
-        has_cells = np.diagonal(shares) > 0
-        unseen = (shares == 0) & has_cells & has_cells[:, None]
-        return np.argwhere(np.triu(unseen, 1))
+    def unseen_pairs(self) -> NDArray[Any]:
+        return unseen_pairs(self.pair_shares)
 
     def complete(self) -> Samples:
         return self._some(np.sort(self._order[self._numbers == 0]))
@@ -229,9 +243,7 @@ class IncompleteSamples(Samples):
         return ordered
 
     def _of_columns(self, columns: NDArray[np.intp]) -> Samples:
-        assert self._rows is not None
-        patterns = Patterns.of(self._table, columns)
-        rows = self._in_order(self._rows)
+        patterns, rows = Patterns.of(self._table, columns), self.row_numbers
         if patterns is None:
             return Samples(self._table, rows=rows, columns=columns)
         return IncompleteSamples(self._table, patterns, rows=rows, columns=columns)

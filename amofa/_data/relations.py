@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._parameters import Component
 from amofa._typing import FloatArray
 
@@ -70,7 +71,7 @@ class Relations(NamedTuple):
         return component._replace(mean=mean, loadings=loadings, uniquenesses=uniquenesses)
 
 
-def find_relations(samples: Samples, widths: FloatArray, steps: FloatArray) -> Relations | None:
+def find_relations(samples: RowSource, widths: FloatArray, steps: FloatArray) -> Relations | None:
     """Find the columns that follow from others, or return None if there are none.
 
     Samples are in units of their columns. `widths`, (d,), at most 1, are those of narrow groups that count; `steps`,
@@ -89,11 +90,13 @@ def find_relations(samples: Samples, widths: FloatArray, steps: FloatArray) -> R
     coefficients = _coefficients(correlations, columns, others, complete.n_rows)
     coefficients *= deviations[columns][:, None] / deviations[others]
     offsets = means[columns] - coefficients @ means[others]
-    squares = np.zeros(len(columns))
-    for x, w in complete.chunks():
+
+    def squares(x: FloatArray, w: FloatArray | None) -> FloatArray:
         left = (x[columns] - coefficients @ x[others] - offsets[:, None]) ** 2
-        squares += left.sum(axis=1) if w is None else left @ w
-    residuals = squares / complete.total_weight
+        total: FloatArray = left.sum(axis=1) if w is None else left @ w
+        return total
+
+    residuals = complete.reduce(squares, np.add) / complete.total_weight
     rounding = _ROUNDING_VARIANCE * (steps[columns] ** 2 + coefficients**2 @ steps[others] ** 2)
     obey = residuals <= _tolerance(widths[columns] ** 2, rounding)
     obey &= np.count_nonzero(coefficients, axis=1) <= _MOST_SOURCES

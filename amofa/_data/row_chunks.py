@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -140,6 +140,11 @@ class Samples:
         return self._weights
 
     @property
+    def row_numbers(self) -> NDArray[np.intp]:
+        """The numbers of these rows in the table, (n,)."""
+        return np.arange(len(self._table)) if self._rows is None else self._rows
+
+    @property
     def is_wide(self) -> bool:
         """Whether there are fewer rows than columns: (d, d) arrays are then too large, and rows do."""
         return self.n_rows < self.n_features
@@ -175,20 +180,12 @@ class Samples:
         local.total_weight = float(weights.sum())
         return local
 
-    @property
-    def n_held(self) -> int:
-        """Maximum number of rows to hold in memory."""
-        d = self.n_features
-        return min(_HELD_ROWS, max(_HELD_VALUES // max(1, d), _HELD_ROWS_PER_COLUMN * d))
-
     def thinned(self) -> Samples:
         """Return these rows or, for a huge table, evenly spread ones with the weight of all, to hold in memory."""
-        most = self.n_held
+        most = n_held(self.n_features)
         if self.n_rows <= most:
             return self
-        # One row of each stretch, not always at the same place: rows may have been recorded in turns.
-        places = np.arange(most)
-        selected = ((places + _GOLDEN * places % 1.0) * (self.n_rows / most)).astype(np.intp)
+        selected = spread_rows(self.n_rows, most)
         weights = np.ones(most) if self.weights is None else self.weights[selected]
         return self.weighted(selected, weights * (self.total_weight / weights.sum()))
 
@@ -199,6 +196,18 @@ class Samples:
         if self.is_small:
             return iter(self._kept())
         return (self._load(i, np.empty(self.n_features * self._step)) for i in range(self._n_chunks))
+
+    def first_chunk(self) -> FloatArray:
+        """Return the first rows, (d, m)."""
+        return next(iter(self.chunks()))[0]
+
+    def reduce(
+        self,
+        function: Callable[[FloatArray, FloatArray | None], Result],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        """Return what a function makes of chunks of rows (d, m) with their weights, merged in order."""
+        return reduce(merge, (function(x, w) for x, w in self.chunks()))
 
     def filled(self, parameters: Parameters) -> FloatArray:
         """Return all rows, (d, n); where cells are missing, a mixture of one component fills them in."""
@@ -211,6 +220,14 @@ class Samples:
     def shows(self, columns: NDArray[np.intp], other: int) -> bool:
         """Return whether each row that has a cell in the other column has cells in all of these."""
         return True
+
+    def covariance_seen(self, expected: FloatArray, covariance: FloatArray) -> tuple[FloatArray, float]:
+        """Return second moments (d, d) as the pairs of cells that are seen show them, and the share of these pairs."""
+        return covariance, 1.0
+
+    def unseen_pairs(self) -> NDArray[Any]:
+        """Return the pairs of columns that no row has cells in both of, (m, 2): none."""
+        return np.empty((0, 2), dtype=np.intp)
 
     def best_seen(self) -> Samples:
         """Return these rows, of which none lacks cells."""
@@ -431,6 +448,13 @@ class Samples:
 
         return [result for part in self._in_parts(make_worker, parts) for result in part]
 
+    def sum_over_posterior(
+        self, parameters: Parameters, function: Callable[[PosteriorBlock], FloatArray], *, with_spreads: bool = False
+    ) -> FloatArray:
+        """Return the sum of the results of a function for all blocks of the posterior."""
+        total: FloatArray = np.sum(self.over_posterior(parameters, function, with_spreads=with_spreads), axis=0)
+        return total
+
     def _looker(
         self, mixture: Evaluator, background: FloatArray | None, with_scores: bool, with_spreads: bool
     ) -> Callable[[int], PosteriorBlock]:
@@ -514,6 +538,20 @@ class Samples:
         excess = fourth / np.where(counts > 0, counts, 1.0) - gaussian
         gamma: FloatArray = excess * np.sqrt(counts / (8 * gaussian))
         return gamma
+
+
+def n_held(n_features: int) -> int:
+    """Return the maximum number of rows to hold in memory."""
+    return min(_HELD_ROWS, max(_HELD_VALUES // max(1, n_features), _HELD_ROWS_PER_COLUMN * n_features))
+
+
+def spread_rows(n_rows: int, size: int) -> NDArray[np.intp]:
+    """Return the numbers of evenly spread rows, (size,): one of each stretch.
+
+    They are not always at the same place of it: rows may have been recorded in turns.
+    """
+    places = np.arange(size)
+    return ((places + _GOLDEN * places % 1.0) * (n_rows / size)).astype(np.intp)
 
 
 def _is_loaded(block: NDArray[Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from amofa._data.column_kinds import Kind, kind_of
-from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._typing import FloatArray
 
 # The body of a column reaches this many interquartile ranges beyond its quartiles. Of normal, uniform and exponential
@@ -39,14 +39,14 @@ class ColumnScales(NamedTuple):
     finest: FloatArray  # the least distance, which is the unit of the last digit of rounded columns
 
     @classmethod
-    def of(cls, samples: Samples) -> ColumnScales:
+    def of(cls, samples: RowSource) -> ColumnScales:
         """Measure columns, in memory; of a huge table on evenly spread rows."""
         return scales_and_kinds(samples)[0]
 
 
-def scales_and_kinds(samples: Samples, reach: float = REACH) -> tuple[ColumnScales, tuple[Kind | None, ...]]:
+def scales_and_kinds(rows: RowSource, reach: float = REACH) -> tuple[ColumnScales, tuple[Kind | None, ...]]:
     """Measure columns like `ColumnScales.of`, and find the kinds of those that are far from any mixture."""
-    samples = samples.thinned()
+    samples = rows.thinned()
     table = np.empty((samples.n_features, samples.n_rows))
     start = 0
     for x, _ in samples.chunks():

@@ -6,9 +6,9 @@ The default search takes mean and standard deviation of the body of each column,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from amofa._data.column_kinds import Kind as ColumnKind
 from amofa._data.incomplete import samples_of
 from amofa._data.relations import Relations, find_relations
 from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._data.scales import CLOSE_REACH, REACH, ColumnScales, scales_and_kinds
 from amofa._parameters import Component, Parameters
 from amofa._typing import FloatArray
@@ -54,30 +55,38 @@ class Coordinates:
     relations: Relations | None = None  # among the columns that vary, by their numbers there; in these units
 
     @classmethod
-    def of(cls, samples: Samples, scales: ColumnScales | None = None, *, by_rows: bool = False) -> Coordinates:
+    def of(cls, samples: RowSource, scales: ColumnScales | None = None, *, by_rows: bool = False) -> Coordinates:
         """Measure the columns of unscaled rows, in two passes; ValueError if a column's variance overflows.
 
         Means are centres and standard deviations are units. With `scales`, those of columns with cells outside their
         bodies are taken without these cells, in two more passes; with `by_rows`, those of all columns without rows that
         have such cells.
         """
-        d = samples.n_features
-        origin = _first_cells(next(iter(samples.chunks()))[0])
+        is_complete = samples.is_complete
+        origin = _first_cells(samples.first_chunk())
         counts = np.maximum(samples.column_weights, np.finfo(np.float64).tiny)
-        least, most = (np.minimum, np.maximum) if samples.is_complete else (np.fmin, np.fmax)
-        total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
+        least, most = (np.minimum, np.maximum) if is_complete else (np.fmin, np.fmax)
+
+        def extent(x: FloatArray, w: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = _weighted_sum(x - origin[:, None], w, is_complete)
+                return total, least.reduce(x, axis=1, initial=np.inf), most.reduce(x, axis=1, initial=-np.inf)
+
+        def joint(
+            a: tuple[FloatArray, FloatArray, FloatArray], b: tuple[FloatArray, FloatArray, FloatArray]
+        ) -> tuple[FloatArray, FloatArray, FloatArray]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return a[0] + b[0], least(a[1], b[1]), most(a[2], b[2])
+
+        total, low, high = samples.reduce(extent, joint)
         with np.errstate(over="ignore", invalid="ignore"):
-            for x, w in samples.chunks():
-                total += _weighted_sum(x - origin[:, None], w, samples)
-                least(low, least.reduce(x, axis=1), out=low)
-                most(high, most.reduce(x, axis=1), out=high)
             spread, center = high - low, origin + total / counts
         check_range(low, high)
         constant = are_constant(low, high)
         unit = np.where(constant, 1.0, spread)
-        squares = np.zeros(d)
-        for x, w in samples.chunks():
-            squares += _weighted_sum(((x - center[:, None]) / unit[:, None]) ** 2, w, samples)
+        squares = samples.reduce(
+            lambda x, w: _weighted_sum(((x - center[:, None]) / unit[:, None]) ** 2, w, is_complete), np.add
+        )
         deviation = np.where(constant, 0.0, unit * np.sqrt(squares / counts))
         scale = deviation.copy()
         if scales is not None:
@@ -88,10 +97,10 @@ class Coordinates:
             if len(far) and by_rows:
                 varying = np.flatnonzero(~constant)
                 bounds = scales.low[varying], scales.high[varying]
-                inner, unit, share = _of_bodies(samples, varying, *bounds, by_rows=True)
+                inner, close, share = _of_bodies(samples, varying, *bounds, by_rows=True)
                 # What varies in far rows alone keeps the unit of its body.
-                kept = (unit > _LEAST_BODY * scale[varying]) & (share >= _LEAST_SHARE_OF_ROWS)
-                center[varying[kept]], scale[varying[kept]] = inner[kept], unit[kept]
+                kept = (close > _LEAST_BODY * scale[varying]) & (share >= _LEAST_SHARE_OF_ROWS)
+                center[varying[kept]], scale[varying[kept]] = inner[kept], close[kept]
         return cls(center, scale, deviation)
 
     @property
@@ -236,9 +245,9 @@ def are_constant(low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
     return constant
 
 
-def _weighted_sum(x: FloatArray, w: FloatArray | None, samples: Samples) -> FloatArray:
+def _weighted_sum(x: FloatArray, w: FloatArray | None, is_complete: bool) -> FloatArray:
     """Return the sums of cells (d, n) that are not missing."""
-    cells = x if samples.is_complete else np.where(np.isnan(x), 0.0, x)
+    cells = x if is_complete else np.where(np.isnan(x), 0.0, x)
     total: FloatArray = cells.sum(axis=1) if w is None else cells @ w
     return total
 
@@ -252,7 +261,7 @@ def _first_cells(x: FloatArray) -> FloatArray:
 
 
 def _of_bodies(
-    samples: Samples, columns: NDArray[np.intp], low: FloatArray, high: FloatArray, *, by_rows: bool = False
+    samples: RowSource, columns: NDArray[np.intp], low: FloatArray, high: FloatArray, *, by_rows: bool = False
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return means and standard deviations of some columns without cells outside these bounds, by two passes.
 
@@ -260,25 +269,33 @@ def _of_bodies(
     that remain.
     """
 
-    def body() -> Iterator[tuple[FloatArray, NDArray[np.bool_], FloatArray | None]]:
-        for x, w in samples.chunks():
-            cells = x[columns]
-            inside = (cells >= low[:, None]) & (cells <= high[:, None])
-            if by_rows:
-                # Cells that are missing are not far.
-                inside &= ~((cells < low[:, None]) | (cells > high[:, None])).any(axis=0)
-            yield cells, inside, w
+    is_complete = samples.is_complete
+
+    def body(x: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        cells = x[columns]
+        inside = (cells >= low[:, None]) & (cells <= high[:, None])
+        if by_rows:
+            # Cells that are missing are not far.
+            inside &= ~((cells < low[:, None]) | (cells > high[:, None])).any(axis=0)
+        return cells, inside
 
     origin = low / 2 + high / 2
-    count, total, squares = np.zeros((3, len(columns)))
-    for cells, inside, w in body():
-        count += _weighted_sum(inside.astype(np.float64), w, samples)
-        total += _weighted_sum(np.where(inside, cells - origin[:, None], 0.0), w, samples)
+
+    def first(x: FloatArray, w: FloatArray | None) -> FloatArray:
+        cells, inside = body(x)
+        count = _weighted_sum(inside.astype(np.float64), w, is_complete)
+        return np.stack([count, _weighted_sum(np.where(inside, cells - origin[:, None], 0.0), w, is_complete)])
+
+    count, total = samples.reduce(first, np.add)
     share = count / samples.total_weight
     count = np.where(count > 0, count, 1.0)
     center, reach = origin + total / count, high - low
-    for cells, inside, w in body():
-        squares += _weighted_sum(np.where(inside, (cells - center[:, None]) / reach[:, None], 0.0) ** 2, w, samples)
+
+    def second(x: FloatArray, w: FloatArray | None) -> FloatArray:
+        cells, inside = body(x)
+        return _weighted_sum(np.where(inside, (cells - center[:, None]) / reach[:, None], 0.0) ** 2, w, is_complete)
+
+    squares = samples.reduce(second, np.add)
     return center, reach * np.sqrt(squares / count), share
 
 
@@ -328,15 +345,20 @@ def with_constant_columns(variances: FloatArray, coordinates: Coordinates) -> Fl
     return np.where(constant, mean, variances)
 
 
+Rows = TypeVar("Rows", bound=RowSource)
+RowsT_co = TypeVar("RowsT_co", bound=RowSource, covariant=True)
+
+
 @dataclass(frozen=True)
-class Standardized:
+class Standardized(Generic[RowsT_co]):
     """The rows of a table, as given and standardized."""
 
-    whole: Samples  # the rows in the caller's columns and units
+    whole: RowsT_co  # the rows in the caller's columns and units
     coordinates: Coordinates
-    samples: Samples  # the rows in these coordinates
+    samples: RowsT_co  # the rows in these coordinates
     kinds: tuple[ColumnKind | None, ...]  # of the caller's columns
     scales: ColumnScales | None = None  # in the caller's units, if units come from them
+    express: Callable[[Coordinates], RowsT_co] | None = None  # returns the rows in other coordinates
 
     @property
     def seen_shares(self) -> FloatArray | None:
@@ -344,33 +366,49 @@ class Standardized:
         samples = self.samples
         return None if samples.is_complete else samples.column_weights / samples.total_weight
 
-    @classmethod
+    @staticmethod
     def of(
-        cls,
         table: NDArray[Any],
         weights: FloatArray | None,
         *,
         one_scale: bool = False,
         by_body: bool = False,
         by_rows: bool = False,
-    ) -> Standardized:
-        """Standardize rows, without those of weight 0.
+    ) -> Standardized[Samples]:
+        """Standardize the rows of a table, without those of weight 0; see `of_rows`."""
+        rows = counted_rows(weights)
+        whole = samples_of(table, weights=weights, rows=rows)
+
+        def express(coordinates: Coordinates) -> Samples:
+            return coordinates.samples(table, weights, rows)
+
+        return Standardized.of_rows(whole, express, one_scale=one_scale, by_body=by_body, by_rows=by_rows)
+
+    @staticmethod
+    def of_rows(
+        whole: Rows,
+        express: Callable[[Coordinates], Rows],
+        *,
+        one_scale: bool = False,
+        by_body: bool = False,
+        by_rows: bool = False,
+    ) -> Standardized[Rows]:
+        """Standardize rows in the caller's columns and units; `express` returns them in other coordinates.
 
         With `one_scale` columns share one unit, which keeps angles; with `by_body` units come from the bodies of the
         columns, with `by_rows` from closer ones, and only from rows without far cells.
         """
-        rows = counted_rows(weights)
-        whole = samples_of(table, weights=weights, rows=rows)
         measured, kinds = scales_and_kinds(whole, CLOSE_REACH if by_rows else REACH)
         scales = measured if by_body else None
         coordinates = Coordinates.of(whole, scales, by_rows=by_rows)
         if one_scale:
             coordinates = coordinates.with_one_scale()
-        return cls(whole, coordinates, coordinates.samples(table, weights, rows), kinds, scales)
+        return Standardized(whole, coordinates, express(coordinates), kinds, scales, express)
 
-    def without_redundant_columns(self, table: NDArray[Any], weights: FloatArray | None) -> Standardized:
+    def without_redundant_columns(self) -> Standardized[RowsT_co]:
         """Return the same rows without columns that follow from others; units come from the bodies of the columns."""
         assert self.scales is not None
+        assert self.express is not None
         coordinates = self.coordinates
         columns = coordinates.columns
         unit = coordinates.scale[columns]
@@ -380,6 +418,4 @@ class Standardized:
         if relations is None:
             return self
         coordinates = replace(coordinates, relations=relations)
-        return replace(
-            self, coordinates=coordinates, samples=coordinates.samples(table, weights, counted_rows(weights))
-        )
+        return replace(self, coordinates=coordinates, samples=self.express(coordinates))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amofa._background import BackgroundDensity
-from amofa._data.incomplete import IncompleteSamples
 from amofa._data.row_chunks import Near, Samples
+from amofa._data.row_source import RowSource
 from amofa._em.driver import CHOOSE, CONVERGED, GIVE_UP, GO_ON, Decision, Tell, go_on, run_em
 from amofa._em.factor_analysis import Analyser, Covariance, FactorChoice, Prior, Spread
 from amofa._em.gram import Panel, means_and_panels, solve_panels
@@ -85,7 +85,7 @@ class Problem:
 
 
 def profile_em(
-    samples: Samples,
+    samples: RowSource,
     start: Parameters,
     problem: Problem,
     solver: Solver | None,
@@ -134,7 +134,7 @@ def profile_em(
     return best
 
 
-def moments_of_rows(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> RowMoments:
+def moments_of_rows(samples: RowSource, parameters: Parameters, problem: Problem, solver: Solver | None) -> RowMoments:
     """Return the moments of the rows under a mixture, by one E-step."""
     iterate = make_iterate(samples, parameters, problem, solver)
     iterate.expect()
@@ -209,7 +209,7 @@ class ProfileIterate(ABC):
     ends_with_m_step = True
     # In the step between two passes over all rows.
     n_iterations = 1
-    samples: Samples
+    samples: RowSource
     parameters: Parameters
     problem: Problem
     least_count: float
@@ -336,7 +336,7 @@ class ProfileIterate(ABC):
 class CovarianceIterate(ProfileIterate):
     """A mixture with a covariance matrix for each component; M-steps change the parameters in place."""
 
-    def __init__(self, samples: Samples, parameters: Parameters, problem: Problem, solver: Solver) -> None:
+    def __init__(self, samples: RowSource, parameters: Parameters, problem: Problem, solver: Solver) -> None:
         self.samples, self.parameters, self.problem, self.solver = samples, parameters, problem, solver
         self.least_count = self.scaled_log_likelihood = self.entropy = 0.0
         self.iteration = ProfileLikelihoodIteration(
@@ -373,7 +373,7 @@ class CovarianceIterate(ProfileIterate):
 
     def _best(self, choice: FactorChoice, count: float, spread: Spread, old: Component) -> Analyser:
         samples = self.samples
-        if isinstance(samples, IncompleteSamples):
+        if not samples.is_complete:
             assert isinstance(spread, Covariance)
             expected = old.loadings.T @ old.loadings + np.diag(old.uniquenesses)
             shown, share = samples.covariance_seen(expected, spread.matrix)
@@ -405,6 +405,7 @@ class CovarianceIterate(ProfileIterate):
         near = self.near
         if near is None or np.count_nonzero(near.marks) > _MOST_NEAR * len(near.kept):
             return None
+        assert isinstance(self.samples, Samples)
         pairs = self.samples.pairs(self.iteration, near)
         sums = np.zeros_like(self.sums)
         self._add_pairs(pairs, sums)
@@ -451,6 +452,8 @@ class CovarianceIterate(ProfileIterate):
 
 class RowsIterate(ProfileIterate):
     """A mixture with the rows themselves as second moments, for fewer rows than columns, without (d, d) arrays."""
+
+    samples: Samples
 
     def __init__(self, samples: Samples, parameters: Parameters, problem: Problem) -> None:
         self.samples, self.parameters, self.problem = samples, parameters, problem
@@ -529,8 +532,9 @@ def log_determinant(loadings: FloatArray, uniquenesses: FloatArray) -> float:
     return float(np.log(uniquenesses).sum() + np.linalg.slogdet(capacitance)[1])
 
 
-def make_iterate(samples: Samples, parameters: Parameters, problem: Problem, solver: Solver | None) -> ProfileIterate:
+def make_iterate(samples: RowSource, parameters: Parameters, problem: Problem, solver: Solver | None) -> ProfileIterate:
     """Make an iterate with covariance matrices, or without a solver one that uses the rows."""
     if solver is None:
+        assert isinstance(samples, Samples)
         return RowsIterate(samples, parameters, problem)
     return CovarianceIterate(samples, parameters, problem, solver)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._em.outcome import Outcome
 from amofa._parameters import Parameters
 from amofa._typing import BoolArray, FloatArray
@@ -36,7 +36,7 @@ def with_canonical_factors(parameters: Parameters) -> Parameters:
 
 
 def make_report(
-    samples: Samples,
+    samples: RowSource,
     parameters: Parameters,
     floor: FloatArray,
     *,
@@ -72,7 +72,7 @@ def make_report(
     )
 
 
-def make_step(samples: Samples, action: str, component: int, outcome: Outcome, *, accepted: bool) -> Step:
+def make_step(samples: RowSource, action: str, component: int, outcome: Outcome, *, accepted: bool) -> Step:
     """Make a step of the history: a mixture that a search tried, with the message length of the paper."""
     parameters = outcome.parameters
     length = message_length(samples.n_features, parameters.n_factors, samples.total_weight)

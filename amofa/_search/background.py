@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from amofa._background import Background, BackgroundDensity, Kind
 from amofa._data.row_chunks import PosteriorBlock, Samples
+from amofa._data.row_source import RowSource
 from amofa._em.profile_likelihood import MOST_BACKGROUND, Problem, log_determinant
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
@@ -32,19 +33,14 @@ _MOST_STEPS = 50
 FIRST_WEIGHT = 0.05
 
 
-def density_of(kind: Kind, samples: Samples, steps: FloatArray) -> BackgroundDensity | None:
+def density_of(kind: Kind, samples: RowSource, steps: FloatArray) -> BackgroundDensity | None:
     """Return the density of a background of these rows; None for a nested one without rows outside the inner box.
 
     `steps` (d,) are those of rounded columns, or 0: a box reaches half a step beyond the rows, as their values do. A
     heavy tail has the medians of the columns as its centre.
     """
     if kind != Kind.HEAVY:
-        whole, inner = np.full((2, 2, samples.n_features), [[[np.inf], [-np.inf]]])
-        for x, _ in samples.chunks():
-            # Missing cells are not far.
-            inside = ~(np.abs(x) > _REACH).any(axis=0)
-            whole, inner = _around(whole, x), _around(inner, x[:, inside])
-        boxes = np.stack([whole, inner] if kind == Kind.NESTED else [whole])
+        boxes = samples.reduce(_boxes, _around)[: 2 if kind == Kind.NESTED else 1]
         if kind == Kind.NESTED and not (
             (boxes[0] != boxes[1]).any() and (np.ptp(boxes[1], axis=0) >= _LEAST_SIDE).all()
         ):
@@ -62,13 +58,20 @@ def density_of(kind: Kind, samples: Samples, steps: FloatArray) -> BackgroundDen
     return BackgroundDensity.of_one(kind, center, scale, degrees_of_freedom=1.0)
 
 
-def _around(box: FloatArray, x: FloatArray) -> FloatArray:
-    """Return a box (2, d), lower and upper bounds, that has room for rows x (d, n), too."""
-    low, high = box
-    lowest, highest = np.fmin.reduce, np.fmax.reduce
-    return np.stack(
-        [np.fmin(low, lowest(x, axis=1, initial=np.inf)), np.fmax(high, highest(x, axis=1, initial=-np.inf))]
-    )
+def _boxes(x: FloatArray, w: FloatArray | None) -> FloatArray:
+    """Return boxes (2, 2, d), lower and upper bounds, around rows x (d, n) and around those without far cells."""
+    # Missing cells are not far.
+    inside = ~(np.abs(x) > _REACH).any(axis=0)
+    return np.stack([_box(x), _box(x[:, inside])])
+
+
+def _box(x: FloatArray) -> FloatArray:
+    return np.stack([np.fmin.reduce(x, axis=1, initial=np.inf), np.fmax.reduce(x, axis=1, initial=-np.inf)])
+
+
+def _around(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the boxes (2, 2, d) around those of two sets of rows."""
+    return np.stack([np.fmin(a[:, 0], b[:, 0]), np.fmax(a[:, 1], b[:, 1])], axis=1)
 
 
 def _quantiles(values: FloatArray, weights: FloatArray) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._em.outcome import Outcome
 from amofa._search.constraints import Constraints
 from amofa._search.monitor import Monitor
@@ -20,7 +20,7 @@ class Search:
 
     PHASES: ClassVar[tuple[str, ...]]
 
-    def __init__(self, state: State, samples: Samples, constraints: Constraints, monitor: Monitor) -> None:
+    def __init__(self, state: State, samples: RowSource, constraints: Constraints, monitor: Monitor) -> None:
         # A state may come from a file.
         if state.phase not in self.PHASES:
             raise ValueError(f"the checkpoint is damaged, at step {state.phase!r}; delete it or give another path")

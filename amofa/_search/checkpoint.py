@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._data.block_source import BlockSource
+from amofa._data.checks import as_block
 from amofa._data.npz import read_arrays, write_arrays
 from amofa._data.row_chunks import Samples
 from amofa._em.outcome import Outcome
@@ -35,7 +37,8 @@ Conclude = Callable[[Outcome, Sequence[Step]], MixtureOfFactorAnalyzers]
 class Checkpoint:
     """The file of a fit: its best model as `amofa.load` reads it, and the state of its search.
 
-    `settings` is everything that the result of the fit depends on, by names of arguments of `fit`; see `settings_of`.
+    `settings` is everything that the result of the fit depends on, by names of arguments of `fit`; see
+    `settings_of_rows` and `settings_of_options`.
     """
 
     def __init__(self, path: str, settings: Mapping[str, str]) -> None:
@@ -123,20 +126,31 @@ class Checkpoint:
 # ---- what a fit depends on -------------------------------------------------------------------------------------------
 
 
-def settings_of(
-    table: NDArray[Any],
-    weights: FloatArray | None,
-    options: FitOptions,
-    init: MixtureOfFactorAnalyzers | LabelledRows | None,
-) -> dict[str, str]:
-    """Return everything that the result of a fit depends on, by names of arguments of `fit`, and the version.
+def settings_of_rows(table: NDArray[Any], weights: FloatArray | None) -> dict[str, str]:
+    """Return what the result of a fit depends on in its rows, by names of arguments of `fit`."""
+    chunks = (x for x, _ in Samples(table).chunks())
+    return {"X": _digest(repr(table.shape).encode(), *chunks), "sample_weight": _text(weights)}
+
+
+def settings_of_blocks(source: BlockSource) -> dict[str, str]:
+    """Return the same for rows in blocks, whose bounds decide about the last bits of sums."""
+    found = source.map(_settings_of_block)
+    texts = {name: [each[name].encode() for each in found] for name in found[0]}
+    # The same without weights, whatever the number of blocks.
+    return {name: _digest(*[text for text in of_blocks if text != b"None"]) for name, of_blocks in texts.items()}
+
+
+def _settings_of_block(number: int, rows: Any, weights: FloatArray | None) -> dict[str, str]:
+    return settings_of_rows(as_block(rows), weights)
+
+
+def settings_of_options(options: FitOptions, init: MixtureOfFactorAnalyzers | LabelledRows | None) -> dict[str, str]:
+    """Return everything else that the result depends on, by names of arguments of `fit`, and the version.
 
     The options are checked.
     """
-    chunks = (x for x, _ in Samples(table).chunks())
-    settings = {"amofa's version": __version__, "X": _digest(repr(table.shape).encode(), *chunks)}
-    settings["sample_weight"] = _text(weights)
-    return settings | {name: _text(value) for name, value in (options.deciding() | {"init": init}).items()}
+    values = options.deciding() | {"init": init}
+    return {"amofa's version": __version__} | {name: _text(value) for name, value in values.items()}
 
 
 def _text(value: Any) -> str:

@@ -66,14 +66,8 @@ def check_init(
     Raises TypeError if it is neither a mixture nor whole numbers or names, and ValueError if a mixture has other
     columns, or if labels do not match the rows, are below -1, or are all -1.
     """
-    if init is None:
-        return None
-    if is_gaussian_mixture(init):
-        init = MixtureOfFactorAnalyzers.from_sklearn(init)
-    if isinstance(init, MixtureOfFactorAnalyzers):
-        if init.n_features != table.shape[1]:
-            raise ValueError(f"init is a model of {init.n_features} columns, but X has {table.shape[1]}")
-        check_same_names(names, init.feature_names)
+    init = check_init_model(init, table.shape[1], names)
+    if init is None or isinstance(init, MixtureOfFactorAnalyzers):
         return init
     labels = _check_labels(init, len(table))
     labels = np.where(True if weights is None else weights > 0, labels, UNLABELLED)
@@ -81,6 +75,17 @@ def check_init(
         raise ValueError("init labels no row that counts; give at least one row a label of 0 or more, or a name")
     numbers = np.unique(labels, return_inverse=True)[1]
     return LabelledRows(table, weights, numbers - int((labels == UNLABELLED).any()))
+
+
+def check_init_model(init: Any, n_features: int, names: tuple[str, ...] | None) -> Any:
+    """Check that a mixture to start from has the columns of a table, and return it; return anything else as it is."""
+    if is_gaussian_mixture(init):
+        init = MixtureOfFactorAnalyzers.from_sklearn(init)
+    if isinstance(init, MixtureOfFactorAnalyzers):
+        if init.n_features != n_features:
+            raise ValueError(f"init is a model of {init.n_features} columns, but X has {n_features}")
+        check_same_names(names, init.feature_names)
+    return init
 
 
 def _check_labels(init: ArrayLike, n: int) -> NDArray[Any]:

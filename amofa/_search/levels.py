@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._em.profile_likelihood import Problem, moments_of_rows
 from amofa._kernels._factor_analysis import Solver
 from amofa._parameters import Parameters
@@ -29,7 +30,7 @@ _SAME = 1e-9
 class Level:
     """Some rows of a table, and the problem that they pose."""
 
-    samples: Samples  # those for EM
+    samples: RowSource  # those for EM
     sample: Samples  # those of them that are read at random, in memory
     problems: Sequence[Problem]  # one for each family
     is_whole: bool
@@ -47,7 +48,7 @@ class Levels:
 
     def __init__(
         self,
-        samples: Samples,
+        samples: RowSource,
         families: Sequence[Family],
         problem_of: Callable[[Family, float], Problem],
         *,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import fields, replace
 
-from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._em.driver import Tell
 from amofa._em.outcome import Outcome
 from amofa._model.finalize import make_step
@@ -68,7 +68,7 @@ class Monitor:
     ----------
     state : State
         State of the search, which gets the history and the best model.
-    samples : Samples
+    samples : RowSource
         In the coordinates of the search.
     constraints : Constraints
     model_of : callable
@@ -86,7 +86,7 @@ class Monitor:
     def __init__(
         self,
         state: State,
-        samples: Samples,
+        samples: RowSource,
         constraints: Constraints,
         model_of: Callable[[Parameters], MixtureOfFactorAnalyzers] = MixtureOfFactorAnalyzers._from_fit,
         *,

@@ -55,6 +55,8 @@ class Proposal:
 class PaperSearch(Search):
     """The algorithm of Kaya & Salah, from one component or from the mixture `start`."""
 
+    samples: Samples
+
     PHASES = ("start", "settle", "reduce", "even", "grow", "factors", "downsize", "refine")
 
     def __init__(

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from amofa._data.row_chunks import Moments, Samples
+from amofa._data.row_source import RowSource
 from amofa._em.factor_analysis import principal_axes
 from amofa._em.gram import Panel, means_and_panels
 from amofa._em.outcome import Outcome
@@ -154,7 +155,7 @@ def merge_coincident(parameters: Parameters) -> Parameters:
     return Parameters.from_components(kept, parameters.background)
 
 
-def without_idle(parameters: Parameters, samples: Samples) -> Parameters:
+def without_idle(parameters: Parameters, samples: RowSource) -> Parameters:
     """Remove components with hardly a row, and merge those that coincide; return the mixture itself if there are none.
 
     The heaviest component stays.

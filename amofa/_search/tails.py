@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from amofa._data.row_chunks import PosteriorBlock, Samples
+from amofa._data.row_chunks import PosteriorBlock
+from amofa._data.row_source import RowSource
 from amofa._em.outcome import Outcome
 from amofa._em.tails import least_degrees_of_freedom
 from amofa._parameters import Parameters
@@ -30,7 +31,7 @@ class Slopes(NamedTuple):
 
 
 def with_found_tails(
-    samples: Samples, start: Outcome, em: Callable[[Parameters], Outcome], *, one_each: bool
+    samples: RowSource, start: Outcome, em: Callable[[Parameters], Outcome], *, one_each: bool
 ) -> Outcome:
     """Find degrees of freedom by Fisher's scoring, with EM after each step; the result costs no more than the start.
 
@@ -64,7 +65,7 @@ def _step(parameters: Parameters, n: float, found: Slopes, *, one_each: bool) ->
     return step if (promise.sum() if one_each else promise[0]) > _LEAST_PROMISE else None
 
 
-def tail_slopes(samples: Samples, parameters: Parameters) -> Slopes:
+def tail_slopes(samples: RowSource, parameters: Parameters) -> Slopes:
     """Return slopes and information, by one pass over the rows; all components are t ones.
 
     With u = (nu + d) / (nu + m), d log t / d nu = 1/2 (psi((nu + d)/2) - psi(nu/2) - log((nu + d)/nu) + 1 + log u - u);
@@ -91,7 +92,7 @@ def tail_slopes(samples: Samples, parameters: Parameters) -> Slopes:
                 np.add.at(each.T, block.n_seen, values.T)
         return found
 
-    counts, parts = np.sum(samples.over_posterior(parameters, of_rows, with_spreads=True), axis=0)
+    counts, parts = samples.sum_over_posterior(parameters, of_rows, with_spreads=True)
     # A row has the t distribution of the cells that it has.
     counts, parts, d = counts[:, sizes], parts.sum(axis=1), sizes[:, None]
     nu = parameters.degrees_of_freedom

@@ -10,6 +10,8 @@ import numpy as np
 
 from amofa._background import Background, BackgroundDensity, Kind
 from amofa._data.checks import DEFAULT_FLOOR
+from amofa._data.row_chunks import Samples
+from amofa._data.row_source import RowSource
 from amofa._data.standardize import Standardized, default_floors, floor_variances
 from amofa._em.driver import go_on
 from amofa._em.factor_analysis import FactorChoice, Prior
@@ -44,7 +46,7 @@ _PRIOR_SCALES = 1e-100, 1e100
 class Task:
     """The rows and options of a fit, and the way back to the caller's columns and units."""
 
-    rows: Standardized
+    rows: Standardized[RowSource]
     options: FitOptions  # checked
     floor: FloatArray  # smallest uniquenesses, (d,), in the caller's units
     prior: Prior  # in the coordinates of the search
@@ -55,7 +57,7 @@ class Task:
     @classmethod
     def of(
         cls,
-        rows: Standardized,
+        rows: Standardized[RowSource],
         options: FitOptions,
         names: tuple[str, ...] | None,
         init: MixtureOfFactorAnalyzers | LabelledRows | None,
@@ -111,7 +113,9 @@ class Task:
             start = self._given_model(init)
         else:
             start = moments_of_groups(init.groups(self.rows.coordinates), constraints.first_factors, self.prior.floor)
-        return PaperSearch(state, self.rows.samples, settings, start, constraints=constraints, monitor=monitor)
+        samples = self.rows.samples
+        assert isinstance(samples, Samples)
+        return PaperSearch(state, samples, settings, start, constraints=constraints, monitor=monitor)
 
     def _default(self, state: State, monitor: Monitor) -> DefaultSearch:
         """Make the default search; "auto" goes from separate to shared noise."""

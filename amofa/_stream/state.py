@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._data.checks import n_weighted
 from amofa._data.standardize import Coordinates, are_constant, check_range
 from amofa._search.options import FitOptions
 from amofa._stream.mixture import Frame, RunningMixture
@@ -177,7 +178,7 @@ def _warmed_up(state: StreamState, block: Block, settings: Settings, *, warns: b
     """Return the state after the first rows."""
     first = first_fit(block.rows, block.row_weights, settings.options)
     if warns:
-        warn_of_rows(first.rows, block.row_weights, state.names)
+        warn_of_rows(first.rows, n_weighted(block.row_weights), state.names)
     state = _counted(state, block)
     return replace(state, current=Current(first.frame, first.mixture, 2 * state.n_rows))
 

@@ -39,7 +39,7 @@ _SAME_TAILS = 0.1
 class FirstFit:
     """The mixture of the first rows of a stream."""
 
-    rows: Standardized
+    rows: Standardized[Samples]
     frame: Frame
     mixture: RunningMixture
 
@@ -93,7 +93,7 @@ def frame_of(coordinates: Coordinates, options: FitOptions, old: Frame | None = 
     return Frame(coordinates, floor, replace(task.prior, floor=coordinates.shares(floor)))
 
 
-def _no_rows(coordinates: Coordinates) -> Standardized:
+def _no_rows(coordinates: Coordinates) -> Standardized[Samples]:
     table = np.zeros((0, len(coordinates.scale)))
     return Standardized(Samples(table), coordinates, coordinates.samples(table, None, None), ())
 

@@ -24,7 +24,7 @@ from amofa.warnings import warn_of_constant_columns, warn_of_no_convergence
 class BaselineTask:
     """A table for a baseline."""
 
-    rows: Standardized
+    rows: Standardized[Samples]
     floor: FloatArray  # smallest uniqueness of each column, (d,), in its own units
 
     @classmethod

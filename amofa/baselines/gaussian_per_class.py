@@ -208,7 +208,7 @@ def _fit_class(
     return MixtureOfFactorAnalyzers._from_fit(parameters, replace(report, history=(only,)))
 
 
-def _moments(rows: Standardized, covariance: str) -> FloatArray:
+def _moments(rows: Standardized[Samples], covariance: str) -> FloatArray:
     """Return the second moments about the mean: (d, d) for full covariances, (d,) variances otherwise."""
     scale = rows.coordinates.scale
     if covariance == "diag":

@@ -13,7 +13,7 @@ from amofa._data.standardize import Standardized
 def found(X, w=None):
     """Return the columns that are left out with their sources, by number."""
     X = np.asarray(X, dtype=np.float64)
-    return Standardized.of(X, w, by_body=True).without_redundant_columns(X, w).coordinates.redundant
+    return Standardized.of(X, w, by_body=True).without_redundant_columns().coordinates.redundant
 
 
 @pytest.fixture

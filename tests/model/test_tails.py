@@ -300,7 +300,7 @@ def test_handles_are_for_the_same_densities(rng):
 def test_coordinates_of_a_search_keep_degrees_of_freedom(rng):
     X = rng.normal(size=(400, 3))
     X = np.column_stack([X, X[:, 0] + X[:, 1], np.ones(400)])
-    table = Standardized.of(X, None, by_body=True).without_redundant_columns(X, None)
+    table = Standardized.of(X, None, by_body=True).without_redundant_columns()
     assert table.coordinates.relations is not None
     parameters = t_mixture(rng, 2, 5, (1, 0), (3.0, math.inf))
     own = table.coordinates.express(parameters)

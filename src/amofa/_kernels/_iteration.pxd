@@ -9,7 +9,8 @@ cdef class Iteration:
     cdef const double[::1] floor
     cdef double[::1] parameters, prepared, own_sums, scratch
     cdef readonly object sums, soft_counts
-    cdef bint full, with_entropy
+    cdef bint full
+    cdef readonly bint with_entropy
     cdef Prepared mixture
     cdef Parameters values
     cdef Scratch block
