@@ -74,6 +74,11 @@ def table_target(arguments: argparse.Namespace) -> str | TextIO:
     return str(arguments.output)
 
 
+def is_dataset(path: str) -> bool:
+    """Return whether a path is that of a folder, whose .parquet files are read in blocks."""
+    return Path(path).is_dir()
+
+
 def is_of_classes(path: str) -> bool:
     """Return whether a file is one that `amofa classify` has saved; False if it cannot be read, which loading says."""
     return _has_array(path, "0/format")

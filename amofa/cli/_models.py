@@ -13,7 +13,7 @@ from amofa._search.monitor import FitInterrupted
 from amofa._search.options import FitOptions
 from amofa._search.progress import can_be_shown
 from amofa.cli._columns import free_name
-from amofa.cli._files import check_regular_output, named_columns, read, table_target
+from amofa.cli._files import check_regular_output, is_dataset, named_columns, read, table_target
 from amofa.cli._options import (
     Command,
     add_clusters,
@@ -29,7 +29,7 @@ from amofa.cli._options import (
 )
 from amofa.cli._output import Interrupted, description, say, say_json
 from amofa.cli._tables import Table, write_table
-from amofa.fitting import fit_checked
+from amofa.fitting import fit_blocks, fit_checked
 from amofa.io import load_model
 from amofa.mixture import MixtureOfFactorAnalyzers
 
@@ -54,7 +54,7 @@ def _fit(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         check_regular_output(arguments, "models")
     try:
-        table, model = read_and_fit(arguments)
+        names, model = _fit_dataset(arguments) if is_dataset(arguments.file) else _fit_table(arguments)
     except FitInterrupted as interrupt:
         if arguments.output is None:
             raise
@@ -63,22 +63,41 @@ def _fit(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         model.save(arguments.output)
     if arguments.json:
-        say_json({**description(model), "columns": table.names, "output": arguments.output})
+        say_json({**description(model), "columns": names, "output": arguments.output})
     else:
         say(model.summary())
 
 
-def read_and_fit(arguments: argparse.Namespace, **options: Any) -> tuple[Table, MixtureOfFactorAnalyzers]:
-    """Read a table, whose cells may be missing, and fit a mixture to it with the options of `amofa fit`."""
+def _fit_table(arguments: argparse.Namespace) -> tuple[tuple[str, ...] | None, MixtureOfFactorAnalyzers]:
+    table, model = read_and_fit(arguments)
+    return table.names, model
+
+
+def _fit_dataset(arguments: argparse.Namespace) -> tuple[tuple[str, ...] | None, MixtureOfFactorAnalyzers]:
+    """Fit a mixture to a folder of .parquet files, of which some rows at a time are in memory."""
+    from amofa.cli._datasets import read_dataset
+
+    given, init = _options_and_init(arguments)
+    blocks = read_dataset(arguments, names=None if init is None else init.feature_names, weights=arguments.weights)
+    return blocks.feature_names, fit_blocks(blocks, FitOptions(**given))
+
+
+def _options_and_init(arguments: argparse.Namespace) -> tuple[dict[str, Any], MixtureOfFactorAnalyzers | None]:
+    """Return the options of a fit, and among them the model to start from."""
     given = given_options(arguments, FIT_OPTIONS)
     init = None if arguments.init is None else load_model(arguments.init)
+    given |= {} if init is None else {"init": init}
+    return {"progress": can_be_shown() and not arguments.quiet, **given}, init
+
+
+def read_and_fit(arguments: argparse.Namespace, **options: Any) -> tuple[Table, MixtureOfFactorAnalyzers]:
+    """Read a table, whose cells may be missing, and fit a mixture to it with the options of `amofa fit`."""
+    given, init = _options_and_init(arguments)
     names = None if init is None else init.feature_names
     table = read(arguments, arguments.file, weights=arguments.weights, names=names, may_be_missing=True, **options)
     check_same_names(table.names, names, arguments.file)
-    given |= {} if init is None else {"init": init}
-    shown = can_be_shown() and not arguments.quiet
     rows = check_incomplete_rows(table.values, table.weights)
-    return table, fit_checked(*rows, FitOptions(progress=shown, **given), table.names)
+    return table, fit_checked(*rows, FitOptions(**given), table.names)
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import Field
 from typing import Any, NamedTuple, NoReturn
 
-_TABLE = "table: .npy, .npz, .parquet, or text, with or without a header; - is standard input"
+_TABLE = (
+    "table: .npy, .npz, .parquet, or text, with or without a header; - is standard input; fit and predict read folders "
+    "of .parquet files, too"
+)
 _DELIMITER_NAMES = {"comma": ",", "semicolon": ";", "space": " ", "tab": "\t", "\\t": "\t"}
 
 

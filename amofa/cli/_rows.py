@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._model.predictions import prediction_columns, predictions
 from amofa._model.text import aligned
 from amofa._search.progress import can_be_shown, progress_of_fits
-from amofa._typing import FloatArray
 from amofa.classes import ClassMixtures, fit_classes, load_classes
 from amofa.cli._columns import free_name
-from amofa.cli._files import check_regular_output, is_model, is_of_classes, named_columns, read, read_for, table_target
+from amofa.cli._files import (
+    check_regular_output,
+    is_dataset,
+    is_model,
+    is_of_classes,
+    named_columns,
+    read,
+    read_for,
+    table_target,
+)
 from amofa.cli._models import FIT_OPTIONS, read_and_fit
 from amofa.cli._options import (
     Command,
@@ -59,6 +67,9 @@ _SCORES = {
 
 def _predict(arguments: argparse.Namespace) -> None:
     target = table_target(arguments)
+    if is_dataset(arguments.file):
+        _predict_dataset(arguments)
+        return
     if is_of_classes(arguments.model):
         _predict_classes(arguments, target)
         return
@@ -66,17 +77,11 @@ def _predict(arguments: argparse.Namespace) -> None:
     table = read_for(model, arguments, keep=arguments.keep)
     X = table.values
     clusters = None if arguments.clusters is None else model._chosen_clusters(arguments.clusters)
-    results: dict[str, Any] = {"labels": model.predict(X, clusters=clusters)}
-    if arguments.proba:
-        results["probabilities"] = model.predict_proba(X, clusters=clusters)
-        if model.background is not None:
-            results["outlier_scores"] = model.outlier_scores(X)
-    if arguments.scores:
-        results["factor_scores"] = model.factor_scores(X)
+    results = predictions(model, X, clusters=clusters, proba=arguments.proba, scores=arguments.scores)
     to_screen = target is sys.stdout
     if not (arguments.json and to_screen):
         has_header = arguments.proba or arguments.scores or bool(table.kept)
-        write_table(target, _joined(table.kept, _prediction_columns(**results)), header=has_header, form=table.form)
+        write_table(target, _joined(table.kept, prediction_columns(**results)), header=has_header, form=table.form)
     if arguments.json:
         n_labels = model.n_components if clusters is None else clusters.n_clusters
         in_groups = results["labels"] >= 0
@@ -87,6 +92,21 @@ def _predict(arguments: argparse.Namespace) -> None:
         if model.background is not None:
             values["n_background"] = np.count_nonzero(~in_groups)
         say_json(values | ({"output": None, **results} if to_screen else {"output": arguments.output}))
+
+
+def _predict_dataset(arguments: argparse.Namespace) -> None:
+    """Label the rows of a folder of .parquet files, some at a time."""
+    from amofa.blocks import write_predictions
+    from amofa.cli._datasets import check_parquet_output, read_dataset
+
+    output = check_parquet_output(arguments)
+    model = load_model(arguments.model)
+    blocks = read_dataset(arguments, names=model.feature_names, n_features=model.n_features)
+    n_rows = write_predictions(
+        model, blocks, output, clusters=arguments.clusters, proba=arguments.proba, scores=arguments.scores
+    )
+    if arguments.json:
+        say_json({"n_rows": n_rows, "output": output})
 
 
 def _predict_classes(arguments: argparse.Namespace, target: Any) -> None:
@@ -102,23 +122,6 @@ def _predict_classes(arguments: argparse.Namespace, target: Any) -> None:
 def _joined(kept: dict[str, NDArray[Any]], results: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return the columns of a file, followed by results, under names that no column of the file has."""
     return kept | {free_name(name, kept): column for name, column in results.items()}
-
-
-def _prediction_columns(
-    labels: NDArray[np.intp],
-    probabilities: FloatArray | None = None,
-    outlier_scores: FloatArray | None = None,
-    factor_scores: Sequence[FloatArray] = (),
-) -> dict[str, NDArray[Any]]:
-    """Return columns (n,) by name, from labels (n,), probabilities (n, K) and K arrays (n, p_k) of factor scores."""
-    columns: dict[str, NDArray[Any]] = {"label": labels}
-    if probabilities is not None:
-        columns |= {f"p{k}": column for k, column in enumerate(probabilities.T)}
-    if outlier_scores is not None:
-        columns["outlier"] = outlier_scores
-    for k, scores in enumerate(factor_scores):
-        columns |= {f"z{k}_{q}": column for q, column in enumerate(scores.T)}
-    return columns
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:

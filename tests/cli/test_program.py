@@ -105,7 +105,7 @@ def test_version(capsys):
         ("fit rows.csv", "rows.csv, line 2, column 'size': 'small' is not a number"),
         ("fit rows.csv --columns x,z", "rows.csv has no column 'z'; columns are numbered from 0 to 3 and named x, y"),
         ("fit no.csv", "no.csv: No such file or directory"),
-        ("fit .", ".: Is a directory"),
+        ("fit .", "there is no .parquet file in ."),
         ("fit rows.npy -o no/model.npz", "no/model.npz: there is no folder no"),
         ("fit rows.npy -o .", ". is a folder, not a file"),
         ("fit rows.npy -o rows.npy", "rows.npy cannot be both input and output"),
