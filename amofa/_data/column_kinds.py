@@ -16,6 +16,10 @@ from amofa._typing import FloatArray
 # but for chance, if there are this many rows for each. Nothing is said of fewer rows in all than the third number.
 _FEW_VALUES, _ROWS_PER_VALUE = 4, 20.0
 _LEAST_ROWS = 40.0
+# Up to this number of values are few, too, if they end where the tail of a normal column would go on, as answers on a
+# scale do. The share of rows in a tail falls from value to value, and so does its ratio: by this factor where steps are
+# a standard deviation wide. Beyond the end, as many rows are to be expected as for a value.
+_MOST_ON_A_SCALE, _TAIL_FALLS = 10, float(np.exp(-1))
 # A spike is a value with this share of the rows or more, and with this many times the rows of the third most frequent
 # value: the second may be a spike, too, as of values that are cut off on both sides.
 _SPIKE_SHARE, _SPIKE_RATIO = 0.05, 5.0
@@ -62,6 +66,8 @@ def kind_of(values: FloatArray, weights: FloatArray) -> Kind | None:
         return Kind.SPIKE
     if _has_unequal_steps(values, weights):
         return Kind.UNEVEN
+    if n <= _MOST_ON_A_SCALE and _ends_early(weights):
+        return Kind.FEW_VALUES
     return Kind.SKEWED if _is_skewed(values, np.cumsum(weights)) else None
 
 
@@ -82,6 +88,12 @@ def _has_unequal_steps(values: FloatArray, weights: FloatArray) -> bool:
     upwards = sliding_window_view(steps[1:] <= _NARROWER * steps[:-1], _UNEVEN - 2).all(axis=1)
     downwards = sliding_window_view(steps[:-1] <= _NARROWER * steps[1:], _UNEVEN - 2).all(axis=1)
     return bool((runs & (upwards | downwards)).any())
+
+
+def _ends_early(weights: FloatArray) -> bool:
+    """Return whether a tail of a normal column would have many rows beyond the first or the last value."""
+    ends, next_to = weights[[0, -1]], weights[[1, -2]]
+    return bool((ends**2 / next_to * _TAIL_FALLS >= _ROWS_PER_VALUE).any())
 
 
 def _is_skewed(values: FloatArray, below: FloatArray) -> bool:

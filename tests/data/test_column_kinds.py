@@ -14,7 +14,12 @@ def kind(column):
 
 ODD = {
     Kind.TWO_VALUES: [lambda rng, n: rng.integers(0, 2, n) * 3.0 - 1],
-    Kind.FEW_VALUES: [lambda rng, n: rng.integers(0, 4, n) / 7],
+    Kind.FEW_VALUES: [
+        lambda rng, n: rng.integers(0, 4, n) / 7,
+        lambda rng, n: np.clip(rng.normal(4, 1, n).round(), 1, 5),  # answers on a scale
+        lambda rng, n: np.array([17.5, 22, 27, 32, 37, 42])[rng.choice(6, n, p=[0.02, 0.3, 0.3, 0.18, 0.1, 0.1])],
+        lambda rng, n: np.minimum(rng.poisson(1, n), 5),
+    ],
     Kind.INDEX: [lambda rng, n: np.arange(n) * 0.1 + 1e3, lambda rng, n: rng.permutation(n) + 1.0],
     Kind.SPIKE: [
         lambda rng, n: np.where(rng.random(n) < 0.3, 0, rng.normal(5, 1, n)),
@@ -55,6 +60,7 @@ def test_odd_columns_are_found_in_any_unit_and_order(rng, expected, draw):
         lambda rng, n: np.log1p(rng.negative_binomial(6, 0.02, n)),
         lambda rng, n: np.exp(rng.normal(0, 0.1, n)).round(2),
         lambda rng, n: rng.binomial(6, 0.5, n),
+        lambda rng, n: rng.normal(0.3, 1, n).round(),
         lambda rng, n: np.where(rng.random(n) < 0.1, 100, 0) + rng.normal(size=n),
         lambda rng, n: np.concatenate([rng.normal(size=n), np.repeat(1e6, n // 50)]),
     ],
