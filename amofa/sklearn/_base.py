@@ -152,7 +152,10 @@ class BaseAMoFA(BaseEstimator):
     ) -> MixtureOfFactorAnalyzers:
         """Fit a mixture to rows, after a check of their cells and weights, and set the attributes of it."""
         table, weights = check_incomplete_rows(rows, sample_weight)
-        model = fit_checked(table, weights, self._fit_options(), names)
+        return self._adopt(fit_checked(table, weights, self._fit_options(), names))
+
+    def _adopt(self, model: MixtureOfFactorAnalyzers) -> MixtureOfFactorAnalyzers:
+        """Set the attributes of a fitted mixture, and return it."""
         self.model_ = model
         self.n_components_ = model.n_components
         self.n_factors_ = model.n_factors
@@ -189,6 +192,12 @@ def training_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     return rows
 
 
+def further_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+    """Return rows to learn from besides the first ones, float64 or float32, whose cells are still to be checked."""
+    rows: NDArray[Any] = validate_data(estimator, without_mask(X), dtype=FLOATS, reset=False, ensure_all_finite=False)
+    return rows
+
+
 def training_rows_and_targets(estimator: Any, X: ArrayLike, y: ArrayLike, **checks: Any) -> tuple[Any, Any]:
     """Return the same with the targets or labels of the rows."""
     check_not_masked(y, "y", "drop such rows")
@@ -199,8 +208,7 @@ def training_rows_and_targets(estimator: Any, X: ArrayLike, y: ArrayLike, **chec
 def checked_table(estimator: Any, X: ArrayLike) -> tuple[NDArray[Any], bool]:
     """Return a table for a fitted estimator, float64 or float32, and whether any of its cells is missing, NaN."""
     check_is_fitted(estimator)
-    table = validate_data(estimator, without_mask(X), dtype=FLOATS, reset=False, ensure_all_finite=False)
-    return check_incomplete_table(table)
+    return check_incomplete_table(further_rows(estimator, X))
 
 
 def checked_rows(estimator: Any, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Rows:

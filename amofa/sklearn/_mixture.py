@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -26,7 +27,19 @@ from amofa._model.posterior import (
 from amofa._typing import FloatArray
 from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.sklearn._base import FLOATS, BaseAMoFA, checked_rows, checked_table, names_of_columns, training_rows
+from amofa.sklearn._base import (
+    FLOATS,
+    BaseAMoFA,
+    checked_rows,
+    checked_table,
+    further_rows,
+    names_of_columns,
+    training_rows,
+)
+from amofa.streaming import Stream
+
+# Most rows of a first block of `partial_fit` that are fitted as a whole.
+_MOST_FIRST_ROWS = 20_000
 
 
 class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
@@ -62,6 +75,8 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     converged_ : bool
     n_iter_ : int
         Number of EM iterations in all steps of the search.
+    stream_ : Stream
+        Only after `partial_fit`.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
         Only if the columns of the training rows had string names.
@@ -110,6 +125,13 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
     ['amofa_r0', 'amofa_r1', 'amofa_z0_0', 'amofa_z1_0']
     >>> reduction.inverse_transform(Z).shape
     (300, 2)
+
+    Rows that come in blocks, here the same groups once more:
+
+    >>> blocks = np.split(rng.permutation(X), 3)
+    >>> mixture = AMoFA().partial_fit(blocks[0]).partial_fit(blocks[1]).partial_fit(blocks[2])
+    >>> mixture.n_components_, mixture.stream_.n_samples
+    (2, 300.0)
     """
 
     def __init__(
@@ -182,7 +204,49 @@ class AMoFA(TransformerMixin, ClusterMixin, DensityMixin, BaseAMoFA):
         self
         """
         rows = training_rows(self, X)
+        self.__dict__.pop("stream_", None)
         self._fit_rows(rows, sample_weight, names_of_columns(self))
+        return self._describe(rows)
+
+    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from a block of further rows, each of which is used once; see `amofa.Stream`.
+
+        The first block is fitted as a whole, up to 20000 rows of it, unless the mixture was fitted before or `init` is
+        one: these are then learnt on. `fit` starts anew. A search of the paper and a background are not possible;
+        options that control how a fit runs have no effect.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+        y : ignored
+        sample_weight : (n_samples,) array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            With `labels_` of these rows.
+        """
+        is_first = not hasattr(self, "model_")
+        rows = training_rows(self, X) if is_first else further_rows(self, X)
+        stream: Stream = getattr(self, "stream_", None) or self._new_stream(len(rows))
+        self._adopt(stream.update(rows, sample_weight).model._named(names_of_columns(self)))
+        self.stream_ = stream
+        return self._describe(rows)
+
+    def _new_stream(self, n_rows: int) -> Stream:
+        """Return a stream with the options of a fit, which goes on from the fitted mixture if there is one."""
+        options = self._fit_options()
+        if options.is_paper or options.background is not None:
+            raise ValueError("partial_fit has search='thorough' and no background; leave search and background out")
+        shared = {
+            name: getattr(options, name) for name in inspect.signature(Stream).parameters if hasattr(options, name)
+        }
+        shared["init"] = init = getattr(self, "model_", options.init)
+        return Stream(**shared, warm_up=min(n_rows, _MOST_FIRST_ROWS) if init is None else None)
+
+    def _describe(self, rows: NDArray[Any]) -> Self:
+        """Set the attributes that follow from the mixture: its clusters, and the labels of rows."""
         self.clusters_ = self._find_clusters()
         self.labels_ = self._labels(rows_of(*check_incomplete_table(rows)))
         return self

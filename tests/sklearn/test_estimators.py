@@ -586,3 +586,58 @@ def test_components_of_few_rows_are_all_that_there_is(rng):
     X = np.array([[0.0], [1.0], [100.0], [101.0]])
     found = AMoFARegressor(n_components=2, n_factors=0).fit(X, X[:, 0])
     np.testing.assert_allclose(found.predict(X), [0.5, 0.5, 100.5, 100.5], atol=1)
+
+
+# ---- rows that keep coming -------------------------------------------------------------------------------------------
+
+
+def learnt(mixture, X, size=50, **options):
+    for start in range(0, len(X), size):
+        assert mixture.partial_fit(X[start : start + size], **options) is mixture
+    return mixture
+
+
+def test_partial_fit_is_a_stream(rng):
+    X, y = factor_analysers(rng, 4, [1, 1], [900, 600])
+    order = rng.permutation(len(X))
+    X, y = X[order], y[order]
+    mixture, stream = learnt(AMoFA(noise="component"), X, 300), amofa.Stream(noise="component", warm_up=300).update(X)
+    np.testing.assert_array_equal(mixture.means_, stream.model.means)
+    assert mixture.stream_.n_samples == mixture.model_.n_samples == 1500
+    assert mixture.labels_.shape == (300,)
+    assert adjusted_rand_score(mixture.predict(X), y) > 0.95
+    copy = pickle.loads(pickle.dumps(mixture))
+    np.testing.assert_array_equal(learnt(copy, X[:100]).means_, learnt(mixture, X[:100]).means_)
+    # A clone and a fit start anew.
+    assert not hasattr(clone(mixture), "stream_")
+    assert not hasattr(mixture.fit(X), "stream_")
+    np.testing.assert_array_equal(mixture.means_, AMoFA(noise="component").fit(X).means_)
+
+
+def test_partial_fit_goes_on_from_a_fit(rows):
+    X, _ = rows
+    fitted = AMoFA(n_clusters=2).fit(X)
+    more = learnt(clone(fitted).fit(X), X)
+    assert more.stream_.n_samples == 2 * len(X)
+    assert more.score(X) == pytest.approx(fitted.score(X), abs=0.05)
+    assert more.clusters_.n_clusters == 2
+    # A model as the start of a fit is the model to go on from.
+    np.testing.assert_array_equal(learnt(AMoFA(init=fitted.model_), X).means_, learnt(AMoFA().fit(X), X).means_)
+
+
+def test_partial_fit_keeps_names_and_weights(rows):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows[0], columns=list("abcd"))
+    mixture = AMoFA().partial_fit(frame[:80]).partial_fit(frame[80:], sample_weight=np.full(70, 2.0))
+    assert mixture.model_.feature_names == tuple("abcd")
+    assert mixture.model_.n_samples == 220
+    with pytest.raises(ValueError, match="feature names"):
+        mixture.partial_fit(frame[list("bacd")])
+    with pytest.raises(ValueError, match="4 features"):
+        learnt(AMoFA(), rows[0]).partial_fit(rows[0][:, :3])
+
+
+@pytest.mark.parametrize("options", [{"search": "paper"}, {"background": "uniform"}])
+def test_partial_fit_refuses_what_a_stream_has_not(rows, options):
+    with pytest.raises(ValueError, match="leave search and background out"):
+        AMoFA(**options).partial_fit(rows[0])
