@@ -5,17 +5,18 @@ import numpy as np
 import pytest
 
 import amofa
-from amofa.baselines import imofa, mfa, ulfmm, vbmofa
+from amofa.baselines import imofa, mfa, recursive_ulfmm, ulfmm, vbmofa
 
 METHODS = {
     "imofa": lambda X, **options: imofa(X, **options),
     "mfa": lambda X, **options: mfa(X, 2, 1, n_starts=2, **options),
+    "recursive_ulfmm": lambda X, **options: recursive_ulfmm(X, max_components=5, n_passes=4, **options),
     "ulfmm, full": lambda X, **options: ulfmm(X, **options),
     "ulfmm, diag": lambda X, **options: ulfmm(X, covariance="diag", **options),
     "vbmofa, shared": lambda X, **options: vbmofa(X, n_tries=1, **options),
     "vbmofa, component": lambda X, **options: vbmofa(X, noise="component", n_tries=1, **options),
 }
-WEIGHTED = [name for name in METHODS if name != "imofa"]
+WEIGHTED = [name for name in METHODS if name not in ("imofa", "recursive_ulfmm")]
 
 
 @pytest.fixture(params=METHODS)
@@ -114,9 +115,10 @@ def test_em_that_does_not_converge_is_told(rng, fit):
         ({"max_iter": 2.5}, TypeError, "max_iter must be a whole number"),
     ],
 )
-def test_options_that_all_refuse(method, rows, options, error, message):
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "recursive_ulfmm"])
+def test_options_of_em_are_checked(name, rows, options, error, message):
     with pytest.raises(error, match=message):
-        method(rows, **options)
+        METHODS[name](rows, **options)
 
 
 @pytest.mark.parametrize(
