@@ -46,7 +46,8 @@ def n_parameters(n_features: int, n_factors: Sequence[int], noise: str = "compon
     """Return the number of free parameters of a mixture, with loadings counted up to rotation.
 
     (K - 1) + sum_k [2 d + d p_k - p_k (p_k - 1) / 2] with separate uniquenesses for each component; shared ones are d
-    in all, isotropic ones 1 per component. With isotropic ones and d - 1 factors, a covariance has d (d + 1) / 2.
+    in all, scaled ones d + K - 1, isotropic ones 1 per component. With isotropic ones and d - 1 factors, a covariance
+    has d (d + 1) / 2. Common loadings count once.
 
     Examples
     --------
@@ -54,15 +55,20 @@ def n_parameters(n_features: int, n_factors: Sequence[int], noise: str = "compon
     27
     >>> n_parameters(2, (1, 1, 1, 1), "shared")
     21
+    >>> n_parameters(2, (1, 1, 1, 1), "common_loadings")
+    21
     """
-    K = len(n_factors)
-    own = K - 1 + sum(_component_parameters(n_features, p) - n_features for p in n_factors)
-    tied = Noise(noise)
-    return own + tied.n_free(n_features) * tied.n_sets(K)
+    K, d, tied = len(n_factors), n_features, Noise(noise)
+    loadings = [_loadings(d, p) for p in n_factors]
+    return K - 1 + K * d + (max(loadings) if tied.has_common_loadings else sum(loadings)) + tied.n_uniquenesses(d, K)
 
 
 def _component_parameters(d: int, p: int) -> int:
-    return 2 * d + d * p - p * (p - 1) // 2
+    return 2 * d + _loadings(d, p)
+
+
+def _loadings(d: int, p: int) -> int:
+    return d * p - p * (p - 1) // 2
 
 
 @dataclass(frozen=True)
@@ -202,19 +208,21 @@ class Evidence:
         self.noise_shares = np.array([shares.mean()]) if self.noise.is_isotropic else shares
         self.log_shares = float(np.log(shares).sum())
         self.log_n, self.few_rows = math.log(n), FEW_ROWS / max(n, 1.0)
-        self.n_noise, self.is_shared = self.noise.n_free(n_features), self.noise.is_shared
+        self.n_noise = self.noise.n_free(n_features)
+        self.has_one_shape = self.noise.is_shared or self.noise.is_scaled
         self.rows = prior_count or 1.0
-        self.normaliser = (
-            math.log(2 * math.sqrt(math.pi)) + math.lgamma(self.rows / 2) - math.lgamma((self.rows + 1) / 2)
-        )
+        self.normaliser = _log_normaliser(self.rows)
         free = [free_loadings(n_features, p, self.n_noise) for p in range(n_features + 1)]
         self.log_cells = self.log_n + self.log_shares / n_features
         self.loading_prices = 0.5 * self.log_cells * np.array(free, dtype=np.float64)
 
     def component(self, count: float, n_factors: int, log_determinant: float) -> float:
-        loading_price = 0.5 * free_loadings(self.n_features, n_factors, self.n_noise) * self.log_cells
         concentrated, least = self.mean_prices(count)
+        loading_price = self._loading_price(n_factors)
         return 0.5 * max(concentrated - log_determinant, least) + loading_price + self._fixed_price(count)
+
+    def _loading_price(self, n_factors: int) -> float:
+        return 0.5 * free_loadings(self.n_features, n_factors, self.n_noise) * self.log_cells
 
     def prices(self, count: float, most: int) -> FloatArray:
         # Factors beyond the number of columns are empty.
@@ -228,7 +236,7 @@ class Evidence:
 
     def _fixed_price(self, count: float) -> float:
         """Return the price of a component itself, its weight and its uniquenesses."""
-        noise_price = 0.0 if self.is_shared else self._noise_price(count)
+        noise_price = 0.0 if self.has_one_shape else self._noise_price(count)
         return noise_price + 0.5 * self.log_n + self.few_rows
 
     def _noise_price(self, count: float) -> float:
@@ -243,7 +251,23 @@ class Evidence:
     def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
         total = sum(self.component(*shape) for shape in components)
         total += 0.5 * self.log_n * (n_tail_parameters - 1) - self.few_rows
-        return total + self._noise_price(self.n) if self.is_shared else total
+        if self.noise.has_common_loadings:
+            total -= (len(components) - 1) * max(self._loading_price(p) for _, p, _ in components)
+        if self.noise.is_scaled:
+            # Of K scales, K - 1 are free.
+            total += sum(self._scale_price(n) for n, _, _ in components) * (len(components) - 1) / len(components)
+        return total + self._noise_price(self.n) if self.has_one_shape else total
+
+    def _scale_price(self, count: float) -> float:
+        """Price the scale of a component: its prior has d times the exponent of that of a uniqueness."""
+        rows = self.rows * self.n_features
+        cells = max(count, 1.0) * float(self.noise_shares.sum())
+        return max(0.0, _log_normaliser(rows) + 0.5 * math.log((cells / 2 + rows / 4) / (2 * math.pi)))
+
+
+def _log_normaliser(exponent: float) -> float:
+    """Return the logarithm of the integral of cosh(x / 2)^-exponent over x."""
+    return math.log(2 * math.sqrt(math.pi)) + math.lgamma(exponent / 2) - math.lgamma((exponent + 1) / 2)
 
 
 def rounding_price(
@@ -332,11 +356,15 @@ class Counted:
     def mixture(self, components: Sequence[Shape], n_tail_parameters: int = 0) -> float:
         n_factors = tuple(p for _, p, _ in components)
         price = self._price(n_factors, tuple(count / self.n for count, _, _ in components))
-        price += self._tied_price(1.0) * n_tail_parameters
+        one, n_more = self._tied_price(1.0), len(components) - 1
+        price += one * n_tail_parameters
+        # Beyond those of a single component, tied ones are not parameters.
         if self.noise.is_shared:
-            # Beyond those of a single component, these are not parameters.
-            one = self._tied_price(1.0) * self.n_features
-            price -= one * (len(components) - 1)
+            price -= one * self.n_features * n_more
+        if self.noise.is_scaled:
+            price -= one * (self.n_features - 1) * n_more
+        if self.noise.has_common_loadings:
+            price -= (self._price((max(n_factors),), (1.0,)) - self._price((0,), (1.0,))) * n_more
         return price
 
     def _price(self, n_factors: tuple[int, ...], weights: tuple[float, ...]) -> float:

@@ -118,11 +118,15 @@ def fit(
     criterion : {"evidence", "mml", "bic", "aic", "icl"}, optional
         What the search minimises. "evidence" (docs/criterion.md) is the default of "thorough", and only available
         there. "mml", the message length of the paper's final equation, is the default of "paper".
-    noise : {"auto", "component", "shared", "isotropic"}, optional
-        How uniquenesses are tied: each component has its own, all components have the same, or each component has one
-        share of the squared units of the columns (docs/algorithm.md). "auto", the default of "thorough", lets the
-        criterion choose between the first two: with few rows, more components are found if they share. "paper" has
-        "component" only.
+    noise : {"auto", "any", "component", "shared", "isotropic", "scaled", "common_loadings"}, optional
+        How uniquenesses are tied: each component has its own ("component"), all components have the same ("shared"),
+        each component has one share of the squared units of the columns ("isotropic"), or a multiple of the same ones
+        ("scaled"); or each component has its own, and all have the same loadings ("common_loadings"). The last two are
+        for at least as many rows as columns, and need normal tails, no background, and one number of factors if it is
+        given (docs/families.md). "auto", the default of "thorough", lets the criterion choose between "component" and
+        "shared": with few rows, more components are found if they share. "any" also tries the last two where there are
+        few rows for each column; the model costs less or the same, but its components need not be better groups.
+        "paper" has "component" only.
     noise_floor : float or (d,) array-like, optional
         Smallest uniqueness: a share of each column's variance in X, or a variance for each column in its own units.
         The default is 1e-4; with "thorough" it is less if a part of the rows is much narrower than the column, and at
@@ -351,6 +355,7 @@ def rows_of_search(table: NDArray[Any], weights: FloatArray | None, options: Fit
     distinct = merge_repeats(table, weights)
     rows = Standardized.of(*distinct, by_body=not options.is_paper, by_rows=options.background is not None)
     _check_missing_cells(rows.samples, options)
+    _check_joint_noise(rows.samples, options)
     return rows.without_redundant_columns() if options.may_leave_out_columns else rows
 
 
@@ -363,6 +368,14 @@ def _check_missing_cells(samples: RowSource, options: FitOptions) -> None:
         raise ValueError(
             f"X has missing cells, {samples.n_features} columns that vary and {samples.n_rows} rows; with more than "
             f"{_MOST_COLUMNS} columns and fewer rows, drop columns, or fill in missing cells first"
+        )
+
+
+def _check_joint_noise(samples: RowSource, options: FitOptions) -> None:
+    if options.has_joint_noise and samples.is_wide:
+        raise ValueError(
+            f"noise={options.noise!r} needs at least as many rows as columns, got {samples.n_rows} distinct rows and "
+            f"{samples.n_features} columns that vary; give noise='shared', or drop columns"
         )
 
 

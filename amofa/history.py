@@ -150,6 +150,9 @@ class FitReport:
         is from before amofa kept it.
     constant : (d,) bool or None
         Which columns were constant; None for none, or if the report is from before amofa kept it.
+    noise : str or None
+        How uniquenesses, or loadings, are tied: one of the kinds of `amofa.fit`, the one that was chosen. None if the
+        report is from before amofa kept it, or of another method.
     """
 
     log_likelihood: float
@@ -160,9 +163,10 @@ class FitReport:
     at_floor: BoolArray
     history: tuple[Step, ...]
     n_parameters: int
-    # Reports in older files and pickles have neither.
+    # Reports in older files and pickles have none of these.
     cost: float = math.nan
     constant: BoolArray | None = None
+    noise: str | None = None
 
 
 @dataclass(frozen=True)

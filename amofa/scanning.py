@@ -18,7 +18,7 @@ from amofa._model.scan_table import Scan, ScanRow
 from amofa._noise import Noise
 from amofa._search.constraints import REFINEMENT
 from amofa._search.monitor import FitInterrupted
-from amofa._search.options import AUTO, NOISES, FitOptions
+from amofa._search.options import ANY, AUTO, NOISES, FitOptions
 from amofa._search.progress import progress_of_fits
 from amofa._typing import FloatArray
 from amofa.fitting import fit_checked, rows_of_search, warn_of_rows
@@ -33,6 +33,7 @@ _LEAST_GAIN = 1e-2
 # A fit that begins when time is nearly over ends with its first model.
 _LEAST_TIME = 1e-6
 _AUTO_KINDS = (str(Noise.COMPONENT), str(Noise.SHARED))
+_KINDS = {AUTO: _AUTO_KINDS, ANY: (*_AUTO_KINDS, *(str(noise) for noise in Noise if noise.is_joint))}
 # The most numbers of components that a warning names.
 _SHOWN = 10
 # Options of a single fit.
@@ -88,8 +89,9 @@ def scan(
     n_components : iterable of int, default range(1, 11)
         The numbers of components: different, at least 1, and no more than rows.
     noise : str or sequence of str, optional
-        Kinds of noise, each of which is scanned: "component", "shared" and "isotropic", see `amofa.fit`. "auto", the
-        default of the thorough search, means the first two. The paper's search has "component" only.
+        Kinds of noise, each of which is scanned: those of `amofa.fit`. "auto", the default of the thorough search,
+        means "component" and "shared"; "any" also means "scaled" and "common_loadings". The paper's search has
+        "component" only.
     sample_weight : (n,) array-like, optional
         How often each row counts.
     **options
@@ -213,7 +215,7 @@ def _check_noise(noise: str | Sequence[str] | None, options: FitOptions) -> tupl
     """Return the kinds of noise to scan."""
     given = (str(options.noise) if noise is None else noise,) if noise is None or isinstance(noise, str) else noise
     names = [check_choice("noise", name, NOISES) for name in given]
-    kinds = [kind for name in names for kind in (_AUTO_KINDS if name == AUTO else (name,))]
+    kinds = [kind for name in names for kind in _KINDS.get(name, (name,))]
     if not kinds:
         raise ValueError("noise is empty; give at least one kind, or leave it out")
     return tuple(dict.fromkeys(kinds))

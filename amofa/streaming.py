@@ -60,7 +60,8 @@ class Stream:
         Number of rows that `init` counts as; by default the number that it was fitted to.
     max_components, max_factors, criterion, noise, noise_floor, prior_scale, prior_rows, tails, degrees_of_freedom
         As in `amofa.fit`, for the warm-up and for each look at the structure. A background is not possible: where it
-        is depends on all rows; ``tails="t"`` makes far rows count less.
+        is depends on all rows; ``tails="t"`` makes far rows count less. "scaled",
+        "common_loadings" and "any" noise is not possible either.
     tol, max_iter
         As in `amofa.fit`.
     n_threads : int, optional
@@ -153,6 +154,10 @@ class Stream:
             max_iter=max_iter,
             n_threads=n_threads,
         )
+        if options.may_need_joint_m_step:
+            raise ValueError(
+                f"noise={noise!r} is for whole tables; a stream has noise='auto', 'component', 'shared' or 'isotropic'"
+            )
         settings = Settings(options, memory, warm_up)
         if init is None:
             options.checked(_assumed_columns(options))

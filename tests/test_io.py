@@ -17,7 +17,7 @@ from amofa.mixture import MixtureOfFactorAnalyzers
 
 PARTS = ("weights", "means", "uniquenesses", "n_factors", "at_floor")
 SCALARS = ("cost", "log_likelihood", "message_length", "criterion", "n_samples", "n_parameters", "converged", "history",
-           "feature_names")  # fmt: skip
+           "feature_names", "noise")  # fmt: skip
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def test_a_fit_without_steps(fitted, tmp_path):
     assert_equal(io.load(tmp_path / "m"), model)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
 def test_files_of_earlier_versions_are_read(version, fitted, tmp_path):
-    first = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5, "constant": 5}
+    first = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5, "constant": 5, "noise": 7}
     first |= {f"background{part}": 6 for part in ("", "_weight", "_center", "_scale", "_shares", "_degrees_of_freedom")}
     later = [name for name, since in first.items() if since > version]
     fitted.save(tmp_path / "m.npz")
@@ -114,7 +114,7 @@ def test_files_of_earlier_versions_are_read(version, fitted, tmp_path):
         assert math.isnan(loaded.cost)
         assert "cost" not in loaded.summary().splitlines()[1]
     assert np.isinf(loaded.degrees_of_freedom).all()
-    known = replace(loaded._report, cost=fitted.cost)
+    known = replace(loaded._report, cost=fitted.cost, noise=fitted.noise)
     assert_equal(MixtureOfFactorAnalyzers._from_fit(loaded._parameters, known), fitted)
 
 
@@ -275,7 +275,7 @@ def test_every_array_has_its_dtype_and_shape_checked(name, fitted, tmp_path):
     ("changes", "message"),
     [
         ({"format": np.array("another.Model")}, r"its format is 'another\.Model', not 'amofa\.Mixture"),
-        ({"version": np.array(7)}, "its version is 7, this amofa reads versions 1 to 6; upgrade amofa"),
+        ({"version": np.array(8)}, "its version is 8, this amofa reads versions 1 to 7; upgrade amofa"),
         ({"is_fitted": np.array(False)}, "it has unknown content: at_floor, constant, converged"),
         ({"extra": np.zeros(1)}, "it has unknown content: extra"),
         ({"means": np.zeros((3, 3))}, r"means has shape \(3, 3\), expected \(K = 2, d\)"),

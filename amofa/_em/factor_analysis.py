@@ -10,7 +10,7 @@ import numpy as np
 from amofa._em.tails import most_factors
 from amofa._kernels._factor_analysis import Solver
 from amofa._kernels._noise import maximize_isotropic, prior_cost
-from amofa._noise import Noise
+from amofa._noise import Noise, log_shape_and_scales
 from amofa._typing import FloatArray
 from amofa.criterion import PriceOfShare, Pricing
 
@@ -43,6 +43,11 @@ class Prior:
 
     def cost(self, uniquenesses: FloatArray, noise: Noise = Noise.COMPONENT) -> float:
         """Return minus the log of the prior density of (K, d) uniquenesses over its largest value, nats; at least 0."""
+        if noise.is_scaled:
+            shape, scales = log_shape_and_scales(uniquenesses)
+            d = len(shape)
+            cost = prior_cost(np.exp(shape)[None], Noise.COMPONENT.code, self.count, self.scale)
+            return cost + prior_cost(np.exp(scales)[:, None], Noise.COMPONENT.code, d * self.count, np.ones(1))
         return prior_cost(uniquenesses, noise.code, self.count, self.scale)
 
 

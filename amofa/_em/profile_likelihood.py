@@ -16,6 +16,7 @@ from amofa._data.row_source import RowSource
 from amofa._em.driver import CHOOSE, CONVERGED, GIVE_UP, GO_ON, Decision, Tell, go_on, run_em
 from amofa._em.factor_analysis import Analyser, Covariance, FactorChoice, Prior, Spread
 from amofa._em.gram import Panel, means_and_panels, solve_panels
+from amofa._em.joint import GroupMoments, joint_family
 from amofa._em.outcome import Outcome, RowMoments
 from amofa._em.tails import least_rows
 from amofa._kernels._factor_analysis import Solver
@@ -369,7 +370,10 @@ class CovarianceIterate(ProfileIterate):
             self.sums[:] = self.iteration.sums
         self.least_count = self.iteration.finish()
         self.scaled_log_likelihood, self.entropy = self.iteration.log_likelihood, self.iteration.entropy
-        return self.iteration.prior_cost() - self.iteration.log_likelihood
+        return self._prior_cost() - self.iteration.log_likelihood
+
+    def _prior_cost(self) -> float:
+        return float(self.iteration.prior_cost())
 
     def _best(self, choice: FactorChoice, count: float, spread: Spread, old: Component) -> Analyser:
         samples = self.samples
@@ -448,6 +452,36 @@ class CovarianceIterate(ProfileIterate):
         """Return the same for another thread."""
         solver = Solver(self.samples.n_features)
         return [Covariance(matrix, solver) for matrix in self.iteration.covariances]
+
+
+class JointIterate(CovarianceIterate):
+    """A mixture whose components have loadings or noise in common, so that they have one M-step."""
+
+    def __init__(self, samples: RowSource, parameters: Parameters, problem: Problem, solver: Solver) -> None:
+        super().__init__(samples, parameters, problem, solver)
+        self.family = joint_family(problem.choice, solver)
+        self.near, self.n_iterations = None, 1
+
+    def _with(self, parameters: Parameters) -> JointIterate:
+        return JointIterate(self.samples, parameters, self.problem, self.solver)
+
+    def _prior_cost(self) -> float:
+        return self.problem.prior.cost(self.parameters.uniquenesses, self.problem.noise)
+
+    def step(self) -> None:
+        moments = self._group_moments()
+        self.iteration.begin_step()
+        self.parameters.means[:] = moments.means
+        self.family.maximize(moments, self.parameters)
+        self.iteration.end_step()
+
+    def _chosen(self) -> Parameters:
+        return self.family.with_chosen_factors(self._group_moments(), self.parameters)
+
+    def _group_moments(self) -> GroupMoments:
+        # A component without rows keeps its mean.
+        means = np.where(self.counts[:, None] > 0, self.means, self.parameters.means)
+        return GroupMoments(self.counts.copy(), means, self.iteration.covariances)
 
 
 class RowsIterate(ProfileIterate):
@@ -537,4 +571,6 @@ def make_iterate(samples: RowSource, parameters: Parameters, problem: Problem, s
     if solver is None:
         assert isinstance(samples, Samples)
         return RowsIterate(samples, parameters, problem)
+    if problem.noise.is_joint:
+        return JointIterate(samples, parameters, problem, solver)
     return CovarianceIterate(samples, parameters, problem, solver)

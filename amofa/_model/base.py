@@ -194,6 +194,14 @@ class BaseMixture:
         return self._report.criterion if self._report else None
 
     @property
+    def noise(self) -> str | None:
+        """Kind of noise that the fit found or was given, as in `amofa.fit`; None if there was no such fit.
+
+        None also if the model was saved before amofa kept it.
+        """
+        return self._report.noise if self._report else None
+
+    @property
     def n_samples(self) -> float | None:
         """Number of training rows, or the sum of their weights; None for a model made from arrays."""
         return self._report.n_samples if self._report else None

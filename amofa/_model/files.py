@@ -12,6 +12,7 @@ from amofa._data.dataframes import check_feature_names
 from amofa._data.npz import SHOWN_CHARACTERS
 from amofa._model.background import background_arrays, background_from_arrays
 from amofa._model.from_arrays import parameters_from_arrays
+from amofa._noise import Noise
 from amofa._parameters import Parameters
 from amofa.criterion import n_parameters
 from amofa.history import FitReport, Step
@@ -19,7 +20,7 @@ from amofa.history import FitReport, Step
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
 # That of files of streams, which `amofa._stream.files` reads.
 STREAM_FORMAT = "amofa.Stream"
-_VERSION = 6
+_VERSION = 7
 
 # The arrays of a file: kind of value and shape. There are K components with P factors in all; d features, and N names,
 # none or one for each; J parts of a background, none without one; S steps of the search, with F components in all.
@@ -54,11 +55,12 @@ _REPORT: Layout = {
     "n_parameters": ("int64", ""),
     "cost": ("float64", ""),
     "constant": ("bool", "d"),
+    "noise": ("str", ""),
 }
 # The first version with an array. Without a count of parameters, it follows from the numbers of factors; names of
-# features, the cost and constant columns may be unknown; without degrees of freedom, components are normal, and there
-# was no background before it had an array.
-_LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5, "constant": 5}
+# features, the cost, constant columns and the kind of noise may be unknown; without degrees of freedom, components are
+# normal, and there was no background before it had an array.
+_LATER = {"n_parameters": 2, "feature_names": 3, "cost": 4, "degrees_of_freedom": 5, "constant": 5, "noise": 7}
 _LATER |= {name: 6 for name in _MODEL if name.startswith("background")}
 _HISTORY: Layout = {
     "step_action": ("str", "S"),
@@ -100,6 +102,7 @@ def model_arrays(
     }
     if report is not None:
         values |= {name: getattr(report, name) for name in _REPORT}
+        values["noise"] = report.noise or ""
         if report.constant is None:
             values["constant"] = np.zeros(parameters.n_features)
         values |= {f"step_{name}": [getattr(step, name) for step in report.history] for name in _step_fields()}
@@ -150,6 +153,9 @@ def _report(arrays: _Arrays, parameters: Parameters) -> FitReport:
         for of_one, row in zip(n_factors, rows, strict=True)
     )
     scalars = {name: arrays[name].item() for name, (_, shape) in _REPORT.items() if not shape and name in arrays}
+    noise = scalars["noise"] = scalars.get("noise") or None
+    if noise is not None and noise not in tuple(Noise):
+        raise ValueError(f"noise is {noise[:SHOWN_CHARACTERS]!r}, which is none of {', '.join(Noise)}")
     scalars.setdefault("n_parameters", n_parameters(parameters.n_features, parameters.n_factors))
     return FitReport(at_floor=arrays["at_floor"], constant=arrays.get("constant"), history=history, **scalars)
 

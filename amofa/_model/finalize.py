@@ -8,6 +8,7 @@ import numpy as np
 
 from amofa._data.row_source import RowSource
 from amofa._em.outcome import Outcome
+from amofa._noise import Noise
 from amofa._parameters import Parameters
 from amofa._typing import BoolArray, FloatArray
 from amofa.criterion import Penalty, message_length
@@ -20,11 +21,25 @@ def in_canonical_order(parameters: Parameters) -> Parameters:
     return Parameters.from_components([parameters.component(int(k)) for k in order], parameters.background)
 
 
+def has_common_loadings(parameters: Parameters) -> bool:
+    """Return whether several components have the same loadings, to the last bit."""
+    K, q = parameters.n_components, parameters.n_factors
+    if K == 1 or q[0] == 0 or any(number != q[0] for number in q):
+        return False
+    first = parameters.component_loadings(0)
+    return all((parameters.component_loadings(k) == first).all() for k in range(1, K))
+
+
 def with_canonical_factors(parameters: Parameters) -> Parameters:
-    """Rotate factors: Lambda' Psi^-1 Lambda is diagonal and decreasing, the largest scaled loading of each positive."""
-    canonical = parameters.copy()
-    for k in range(parameters.n_components):
-        loadings, noise = canonical.component_loadings(k), np.sqrt(canonical.uniquenesses[k])
+    """Rotate factors: Lambda' Psi^-1 Lambda is diagonal and decreasing, the largest scaled loading of each positive.
+
+    Common loadings stay common: Psi is then the geometric mean of all components.
+    """
+    canonical, noises = parameters.copy(), np.sqrt(parameters.uniquenesses)
+    if has_common_loadings(parameters):
+        noises = Noise.SHARED.tied(noises, parameters.weights)
+    for k, noise in enumerate(noises):
+        loadings = canonical.component_loadings(k)
         if len(loadings) > 1:
             rotation, _, _ = np.linalg.svd(loadings / noise, full_matrices=len(loadings) > loadings.shape[1])
             loadings[:] = rotation.T @ loadings
@@ -47,13 +62,14 @@ def make_report(
     history: Sequence[Step],
     penalty: Penalty | None = None,
     constant: BoolArray | None = None,
+    noise: str | None = None,
 ) -> FitReport:
     """Make the report of a fit; samples, parameters and floor (d,) are in the caller's columns and units.
 
     `criterion` is the name of what was minimised, and `cost` its value, by default minus the log-likelihood.
     `n_parameters` counts the free parameters that were estimated.
     `penalty` is what the message length adds to minus the log-likelihood; by default that of the paper. `constant` says
-    which columns are, (d,).
+    which columns are, (d,), and `noise` how uniquenesses are tied.
     """
     log_likelihood = samples.log_likelihood(parameters)
     if penalty is None:
@@ -69,6 +85,7 @@ def make_report(
         n_parameters=n_parameters,
         cost=-log_likelihood if cost is None else cost,
         constant=constant,
+        noise=noise,
     )
 
 

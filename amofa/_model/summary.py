@@ -11,6 +11,7 @@ import numpy as np
 
 from amofa._model.report import report_of_model
 from amofa._model.text import aligned, counted, html_table
+from amofa._noise import Noise
 from amofa._parameters import Component, Parameters
 from amofa.history import FitReport, Step
 
@@ -90,6 +91,8 @@ def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None
         heading += f"\nbeside a background, {background.density.kind}, of {background.weight:.2%} of the rows"
     if report is None:
         return heading
+    if report.noise is not None and Noise(report.noise).is_joint:
+        heading += f"\nwith {report.noise.replace('_', ' ')}" + (" noise" if report.noise == Noise.SCALED else "")
     return (
         f"{heading}\nfitted by {report.criterion} to {report.n_samples:.10g} rows, "
         f"{'converged' if report.converged else 'not converged'}: {_figures(report)}"

@@ -19,6 +19,7 @@ from amofa._search.background import Rows, beside_background
 from amofa._search.constraints import REFINEMENT, Constraints
 from amofa._search.descent import Descent, least_gain
 from amofa._search.families import Family
+from amofa._search.joint import joint_ways, neighbouring_ways, numbers_of_groups
 from amofa._search.levels import Levels
 from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import with_tied_noise, without_idle
@@ -51,9 +52,11 @@ class DefaultSearch(Descent):
     families : sequence of Family
         In the order in which they are searched. Shared noise after separate noise, and tails, start from what was
         found.
+    n_guides : int
+        How many of the first ones are only searched to find starts for the others.
     """
 
-    PHASES = ("start", *Descent.MOVES, "conclude", "explore", "refine")
+    PHASES = ("start", "join", *Descent.MOVES, "conclude", "explore", "refine")
 
     def __init__(
         self,
@@ -64,9 +67,10 @@ class DefaultSearch(Descent):
         *,
         constraints: Constraints,
         monitor: Monitor,
+        n_guides: int = 0,
     ) -> None:
         super().__init__(state, levels, constraints, monitor)
-        self.given, self.families = given, families
+        self.given, self.families, self.n_guides = given, families, n_guides
 
     # -- phases: a family ------------------------------------------------------------------------------------------
 
@@ -76,7 +80,9 @@ class DefaultSearch(Descent):
         state.found, state.ways = None, None
         state.splits, state.known, state.thorough = [], [], False
         seed, source = state.seeds[state.family] if state.seeds else None, self._source()
-        if seed is not None:
+        if self.family.noise.is_joint:
+            self._start_joint(seed)
+        elif seed is not None:
             self._settle(seed.parameters)
         elif self._is_beside_others():
             self._try_background(source)
@@ -99,6 +105,7 @@ class DefaultSearch(Descent):
             (not self._reaches(each), each.cost, i)
             for i, each in enumerate(state.results)
             if each is not None and not (self.family.background and self.families[i].background)
+            if not self.families[i].noise.is_joint
         ]
         if not costs:
             return None
@@ -157,15 +164,56 @@ class DefaultSearch(Descent):
             self._accept("start", -1, state.given)
             self._settle(init)
             return
-        if state.best is None and not self.level.is_whole:
-            # If the search is stopped early, there is a model.
+        self._make_any_model()
+        self._accept("start", -1, self._fit(self._one_component(), choose_at=(0,)))
+        self._go_to("look")
+
+    def _make_any_model(self) -> None:
+        """Fit one component to all rows, so that there is a model if the search is stopped early on some of them.
+
+        With one component, guides are the same as other families.
+        """
+        state = self.state
+        if state.best is None and (not self.level.is_whole or self._is_guide):
             number = state.level
             self.set_level(len(self.levels.sizes) - 1)
             one = self._em(self._one_component(), self.problem, 1, choose_at=(0,), choose_at_end=False)
-            self._accept("start", -1, one)
+            self.state.current = one
+            self.monitor.see("start", -1, one, accepted=True)
             self.set_level(number)
-        self._accept("start", -1, self._fit(self._one_component(), choose_at=(0,)))
-        self._go_to("look")
+
+    def _start_joint(self, seed: Outcome | None) -> None:
+        """Look for mixtures to start from, of a family whose components have something in common."""
+        state, given = self.state, self.constraints.n_components
+        others = [each.parameters for each in state.results if each is not None]
+        others += [] if self.given is None else [self.given(self.problem)]
+        others = [each for each in others if given in (None, each.n_components)]
+        numbers: list[int] = []
+        if not (others and self.given is not None) and not state.seeds:
+            # One component is the same in other families.
+            one = [1] if self.n_guides == len(state.results) else []
+            several = numbers_of_groups(self.level.sample, self.most())
+            numbers = [*one, *several] if given is None else [given]
+        state.ways = joint_ways(self.level.sample, self.problem, self.solvers, numbers, others)
+        state.ways += [] if seed is None else [seed.parameters]
+        self._go_to("join")
+
+    def join(self) -> None:
+        """Fit the next mixture of such a family, or those near the best one if there are none left."""
+        state = self.state
+        assert state.ways is not None
+        if state.ways:
+            fit = self._fit(state.ways.pop(0))
+            self._accept("start", -1, fit)
+            if state.found is None or self._is_cheaper(fit, state.found, least_gain(fit)):
+                state.found, state.thorough = fit, False
+        elif state.found is None or self.is_forced or state.thorough:
+            self._end_family()
+        else:
+            # Where that finds nothing cheaper, the family has ended.
+            state.thorough = True
+            ways = neighbouring_ways(self.level.sample, self._with_moments(state.found), self.problem, self.solvers)
+            state.ways = [each for each in ways if each.n_components <= self.most()]
 
     def _settle(self, pending: Parameters, action: str = "start") -> None:
         state = self.state
@@ -289,7 +337,9 @@ class DefaultSearch(Descent):
         candidates = [
             (found.cost, i)
             for i, found in enumerate(state.results)
-            if found and (state.result is None or self._is_cheaper(found, state.result, -tolerance))
+            if found
+            and i >= self.n_guides
+            and (state.result is None or self._is_cheaper(found, state.result, -tolerance))
         ]
         if not candidates:
             self._go_to(END)
@@ -322,6 +372,13 @@ class DefaultSearch(Descent):
         problem = replace(self.problem, tol=_REFINED * self.problem.tol)
         choose = not isinstance(self.constraints.n_factors, tuple)
         return self._em(start, problem, REFINEMENT * problem.max_iter, choose_at_end=choose)
+
+    @property
+    def _is_guide(self) -> bool:
+        return self.state.family < self.n_guides
+
+    def _is_shown(self) -> bool:
+        return super()._is_shown() and not self._is_guide
 
     # -- what phases have in common --------------------------------------------------------------------------------
 

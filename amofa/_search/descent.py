@@ -243,8 +243,12 @@ class Descent(Search):
 
     def _see(self, action: str, component: int, outcome: Outcome, *, accepted: bool) -> None:
         """Tell of a model of all rows."""
-        if self.level.is_whole:
+        if self._is_shown():
             self.monitor.see(action, component, outcome, accepted=accepted)
+
+    def _is_shown(self) -> bool:
+        """Return whether the monitor sees the models of the present family."""
+        return self.level.is_whole
 
     def _accept(self, action: str, component: int, outcome: Outcome) -> None:
         self.state.current = outcome
@@ -253,11 +257,16 @@ class Descent(Search):
     def _moments(self) -> RowMoments:
         """Return the moments of all rows under the present mixture."""
         if self.current.moments is None:
-            parameters, solver = self.current.parameters, self.solvers.get()
-            moments = moments_of_rows(self.level.samples, parameters, self.problem, solver)
-            self.state.current = replace(self.current, moments=moments)
-            return moments
+            self.state.current = self._with_moments(self.current)
+        assert self.current.moments is not None
         return self.current.moments
+
+    def _with_moments(self, outcome: Outcome) -> Outcome:
+        """Return an outcome with the moments of all rows, which one from a checkpoint does not have."""
+        if outcome.moments is not None:
+            return outcome
+        moments = moments_of_rows(self.level.samples, outcome.parameters, self.problem, self.solvers.get())
+        return replace(outcome, moments=moments)
 
     # -- splits --
 
@@ -426,7 +435,7 @@ class Descent(Search):
             choose_at=choose_at,
             choose_at_end=choose_at_end,
             bar=bar,
-            tell=self.monitor.tell if self.level.is_whole else None,
+            tell=self.monitor.tell if self._is_shown() else None,
         )
 
 

@@ -35,7 +35,10 @@ SEARCHES = ("thorough", "paper")
 # The criterion that only "thorough" has: it depends on more than numbers of parameters.
 EVIDENCE = "evidence"
 AUTO = "auto"
-NOISES = (*map(str, Noise), AUTO)
+# "auto" tries separate and shared noise, "any" also the kinds with a joint M-step.
+ANY = "any"
+NOISES = (*map(str, Noise), AUTO, ANY)
+_JOINT = tuple(str(noise) for noise in Noise if noise.is_joint)
 NORMAL, STUDENT = "normal", "t"
 TAILS = (NORMAL, STUDENT, AUTO)
 # Backgrounds that are made from the rows; "auto" tries all.
@@ -192,6 +195,8 @@ class FitOptions:
         criteria = tuple(CRITERIA) if self.is_paper else (EVIDENCE, *CRITERIA)
         criterion = ("mml" if self.is_paper else EVIDENCE) if self.criterion is None else self.criterion
         prior_rows = _PRIOR_ROWS if self.prior_rows is None else self.prior_rows
+        if noise in _JOINT:
+            self._check_joint(noise)
         return {
             "noise": noise,
             **self._checked_tails(),
@@ -201,6 +206,32 @@ class FitOptions:
             "tol": check_positive("tol", self.tol),
             "max_iter": check_whole_number("max_iter", self.max_iter, at_least=1),
         }
+
+    def _check_joint(self, noise: str) -> None:
+        """Refuse options that a kind of noise with a joint M-step does not have."""
+        for name, allowed in (("tails", NORMAL), ("background", None)):
+            if getattr(self, name) != allowed:
+                raise ValueError(
+                    f"noise={noise!r} has {name}={allowed!r} alone; leave {name} out, or give noise='auto'"
+                )
+        if self.n_factors is not None and not isinstance(self.n_factors, Integral):
+            raise ValueError(f"n_factors must be one number with noise={noise!r}, for all components")
+
+    @property
+    def may_need_joint_m_step(self) -> bool:
+        """Whether components that were asked for may have something in common beyond shared noise."""
+        return self.noise == ANY or self.has_joint_noise
+
+    @property
+    def has_joint_noise(self) -> bool:
+        """Whether the only noise that was asked for has a joint M-step."""
+        return self.noise in _JOINT
+
+    @property
+    def may_have_joint_noise(self) -> bool:
+        """Whether noise="any" was given, without other options that a joint M-step does not have."""
+        has_others = self.tails != NORMAL or self.background is not None or isinstance(self.n_factors, tuple)
+        return self.noise == ANY and not has_others and self.constraints.most_components != 1
 
     def _checked_tails(self) -> dict[str, Any]:
         tails, degrees = check_choice("tails", self.tails, TAILS), self.degrees_of_freedom

@@ -42,20 +42,12 @@ def ways_in(
     Each partition of the rows makes a component of each group, and EM runs for some iterations. The numbers of groups
     are among those allowed, and mixtures above the cost `bar` are not worth it.
     """
-    d = samples.n_features
-    most = samples.n_rows // max(_ROWS_PER_GROUP, 2 * d)
+    most = samples.n_rows // max(_ROWS_PER_GROUP, 2 * samples.n_features)
     numbers = [k for k in allowed if k in _NUMBERS or k < allowed.start + _ALL]
     numbers = [k for k in numbers if k <= most or k == allowed.start]
     if not numbers:
         return []
-    one = Parameters.of_one_component(np.ones(d))
-    if not samples.is_complete:
-        one = profile_em(samples, one, problem, solvers.get(), _ITERATIONS, choose_at=_CHOOSE_AT).parameters
-    moments = moments_of_rows(samples, one, problem, solvers.get())
-    best_seen = samples.best_seen()
-    x = best_seen.filled(one)
-    weights = np.ones(best_seen.n_rows) if best_seen.weights is None else best_seen.weights
-    found = partitions(x, weights, moments.means[0], moments.spreads[0], numbers)
+    x, weights, found = partitioned(samples, problem, solvers.get(), numbers)
 
     def make_worker() -> Callable[[Labels], Outcome | None]:
         solver, quick = solvers.get(), problem.rough()
@@ -72,13 +64,31 @@ def ways_in(
         return fit
 
     fits = [fit for fit in in_order(make_worker, found) if fit is not None and fit.n_components > 1]
-    fits.sort(key=lambda fit: fit.cost)
+    return promising([fit for fit in fits if fit.cost < bar], _MOST_WAYS)
+
+
+def promising(fits: Sequence[Outcome], most: int) -> list[Parameters]:
+    """Return the mixtures of the cheapest fits that differ, the cheapest first."""
     kept: list[Outcome] = []
-    for fit in fits:
+    for fit in sorted(fits, key=lambda fit: fit.cost):
         differs = all(fit.cost > other.cost + _SAME_COST for other in kept)
-        if differs and fit.cost < bar and len(kept) < _MOST_WAYS:
+        if differs and len(kept) < most:
             kept.append(fit)
     return [fit.parameters for fit in kept]
+
+
+def partitioned(
+    samples: Samples, problem: Problem, solver: Solver | None, numbers: Sequence[int]
+) -> tuple[FloatArray, FloatArray, list[Labels]]:
+    """Return rows (d, n), where cells are missing the best seen ones, their weights, and partitions of them."""
+    one = Parameters.of_one_component(np.ones(samples.n_features))
+    if not samples.is_complete:
+        one = profile_em(samples, one, problem, solver, _ITERATIONS, choose_at=_CHOOSE_AT).parameters
+    moments = moments_of_rows(samples, one, problem, solver)
+    best_seen = samples.best_seen()
+    x = best_seen.filled(one)
+    weights = np.ones(best_seen.n_rows) if best_seen.weights is None else best_seen.weights
+    return x, weights, partitions(x, weights, moments.means[0], moments.spreads[0], numbers)
 
 
 def partitions(

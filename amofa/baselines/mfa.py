@@ -138,7 +138,7 @@ def mfa(
     d = table.shape[1]
     n_components = check_whole_number("n_components", n_components, at_least=1)
     factors = _check_factors(n_factors, d, n_components)
-    family = Noise(check_choice("noise", noise, tuple(map(str, Noise))))
+    family = Noise(check_choice("noise", noise, tuple(str(kind) for kind in Noise if not kind.is_joint)))
     floor = check_noise_floor(noise_floor, d)
     runs = _Runs(
         check_whole_number("n_starts", n_starts, at_least=1),

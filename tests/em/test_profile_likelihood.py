@@ -48,7 +48,7 @@ def run(x, start, problem, max_iter=200, **options):
     return profile_em(Samples(x), start, problem, Solver(x.shape[1]), max_iter, **options)
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", [*KINDS, Noise.SCALED])
 def test_a_run_is_given_up_only_where_it_cannot_reach_the_bar(clear, noise):
     x, labels = clear
     problem, start = a_problem(6, 400.0, noise), coarse(x, labels, noise)
@@ -62,7 +62,7 @@ def test_a_run_is_given_up_only_where_it_cannot_reach_the_bar(clear, noise):
     assert missed.cost > free.cost - problem.tol * 400
 
 
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", [*KINDS, Noise.SCALED])
 def test_em_converges_and_says_what_it_found(clear, noise):
     x, labels = clear
     problem = a_problem(6, 400.0, noise)
@@ -87,7 +87,7 @@ def test_em_converges_and_says_what_it_found(clear, noise):
 
 
 @pytest.mark.parametrize("prior_count", [0.0, 4.0])
-@pytest.mark.parametrize("noise", KINDS)
+@pytest.mark.parametrize("noise", [*KINDS, Noise.SCALED])
 def test_the_cost_falls_while_the_numbers_of_factors_stay(clear, noise, prior_count):
     x, _ = clear
     rng = np.random.default_rng(5)

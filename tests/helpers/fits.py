@@ -14,7 +14,8 @@ import amofa
 from amofa._noise import Noise
 
 SEARCHES = ("thorough", "paper")
-NOISES = tuple(Noise)
+NOISES = tuple(kind for kind in Noise if not kind.is_joint)
+JOINT_NOISES = tuple(kind for kind in Noise if kind.is_joint)
 # Actions of the default search that are kept if they lower the cost.
 MOVES = ("split", "merge", "overshoot", "exchange")
 

@@ -4,7 +4,8 @@ from reference import random_mixture
 
 from amofa._noise import Noise
 
-KINDS = list(Noise)
+# Those that wide tables have, too.
+KINDS = [kind for kind in Noise if not kind.is_joint]
 
 
 def tied(parameters, noise):
@@ -14,6 +15,8 @@ def tied(parameters, noise):
         result.uniquenesses[:] = result.uniquenesses[0]
     if noise == "isotropic":
         result.uniquenesses[:] = result.uniquenesses.mean(axis=1, keepdims=True)
+    if noise == "scaled":
+        result.uniquenesses[:] = result.uniquenesses[0] * result.uniquenesses.mean(axis=1, keepdims=True)
     return result
 
 

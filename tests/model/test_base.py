@@ -218,7 +218,7 @@ def fitted(rng, report):
 
 
 def test_what_a_fit_reports(fitted, report):
-    for name in ("cost", "log_likelihood", "message_length", "criterion", "n_samples", "converged", "history"):
+    for name in ("cost", "log_likelihood", "message_length", "criterion", "n_samples", "converged", "history", "noise"):
         assert getattr(fitted, name) == getattr(report, name)
     np.testing.assert_array_equal(fitted.at_floor, report.at_floor)
     report.at_floor[:] = True
@@ -237,6 +237,7 @@ def test_parameters_of_a_fit_are_copied(rng, report):
 
 def test_a_model_from_arrays_has_no_report(model):
     assert model.cost is model.log_likelihood is model.message_length is model.criterion is model.n_samples is None
+    assert model.noise is None
     assert model.converged is False
     assert model.history == ()
     assert model.at_floor.shape == (3, 4)

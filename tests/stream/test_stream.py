@@ -379,6 +379,8 @@ def test_names_of_columns_are_kept_and_compared(rows):
         ({"memory": "all"}, TypeError, "memory must be a number"),
         ({"warm_up": 0}, ValueError, "warm_up must be at least 1"),
         ({"noise": "none"}, ValueError, "noise must be one of"),
+        ({"noise": "scaled"}, ValueError, "noise='scaled' is for whole tables"),
+        ({"noise": "any"}, ValueError, "noise='any' is for whole tables"),
         ({"noise_floor": [1.0, -1.0]}, ValueError, "noise_floor must be positive"),
         ({"n_threads": 0}, ValueError, "n_threads"),
     ],
