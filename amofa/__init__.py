@@ -49,7 +49,18 @@ __all__ = [
 ]
 
 # Public modules, which are loaded when they are first used.
-_MODULES = ("baselines", "blocks", "classes", "criterion", "cython_amofa", "metrics", "plot", "sklearn", "threads")
+_MODULES = (
+    "baselines",
+    "blocks",
+    "classes",
+    "criterion",
+    "cython_amofa",
+    "dask",
+    "metrics",
+    "plot",
+    "sklearn",
+    "threads",
+)
 
 
 def __dir__() -> list[str]:
@@ -57,7 +68,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from amofa import baselines, blocks, classes, criterion, cython_amofa, metrics, plot, sklearn, threads  # noqa: F401
+    from amofa import baselines, blocks, classes, criterion, cython_amofa, dask, metrics, plot, sklearn, threads  # noqa: F401
     from amofa.streaming import Stream
 else:
 

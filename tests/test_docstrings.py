@@ -44,6 +44,8 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name):
+    if name == "amofa.dask":
+        pytest.importorskip("distributed")
     run(doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name)))
 
 

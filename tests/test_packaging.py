@@ -36,7 +36,7 @@ LAYERS = (
     ("_stream",),
     ("streaming",),
     ("io",),
-    ("baselines", "blocks", "classes", "demo", "scanning"),
+    ("baselines", "blocks", "classes", "dask", "demo", "scanning"),
     ("sklearn",),
     ("__init__",),
     ("cli",),
@@ -90,7 +90,18 @@ def test_public_names_exist():
 
 
 def test_dir_shows_public_names_and_modules_and_nothing_else():
-    modules = {"baselines", "blocks", "classes", "criterion", "cython_amofa", "metrics", "plot", "sklearn", "threads"}
+    modules = {
+        "baselines",
+        "blocks",
+        "classes",
+        "criterion",
+        "cython_amofa",
+        "dask",
+        "metrics",
+        "plot",
+        "sklearn",
+        "threads",
+    }
     assert set(dir(amofa)) == {*amofa.__all__, *modules}
     assert modules <= set(MODULES)
 
