@@ -34,7 +34,8 @@ _REFINED = 1e-5
 # Other starts have no fewer than this share of the components that were found or, if their number is given, up to so
 # many more, which are merged.
 _FEWER, _MORE = 3, 4
-# Mixtures to start from may cost more than the best one by this, in nats per row and in all.
+# While some of the rows are searched, mixtures to start from may cost more than the best one by this, in nats per row
+# and in all.
 _WORTH_A_WAY, _ANYWAY = 0.3, 100.0
 
 
@@ -276,22 +277,33 @@ class DefaultSearch(Descent):
 
         If one was given, it is the only one, with shared noise after separate noise.
         """
-        state = self.state
-        if self.is_trial() and self.family.background is not None:
-            return []
-        if self.is_trial():
+        state, given = self.state, self.constraints.n_components
+        if self._is_other():
+            if self.family.background is not None:
+                return []
             # One group with heavy tails may be several normal components.
-            return [self._one_component()] if self.constraints.n_components in (None, 1) else []
+            one = [self._one_component()] if given in (None, 1) else []
+            return [*one, *self._partitions()] if self.level.is_whole and self._leads() else one
         if self.given is not None:
             return [self.given(self.problem)] if state.results else []
+        return self._partitions()
+
+    def _partitions(self) -> list[Parameters]:
+        """Return mixtures from partitions of the rows; none if their structure is known, or does not show any."""
+        state, given = self.state, self.constraints.n_components
         if state.seeds or state.fits or self.most() == 1:
             return []
-        given = self.constraints.n_components
         best = min((each for each in (*state.results, state.found) if each is not None), key=lambda each: each.cost)
-        bar = best.cost + _WORTH_A_WAY * self.level.total_weight + _ANYWAY
+        thorough = self.level.is_whole
+        bar = np.inf if thorough else best.cost + _WORTH_A_WAY * self.level.total_weight + _ANYWAY
         least = 2 if given is None else given
         numbers = range(max(least, best.n_components // _FEWER), self.most() + (0 if given is None else _MORE) + 1)
-        return ways_in(self.level.sample, self.problem, self.solvers, numbers, bar)
+        return ways_in(self.level.sample, self.problem, self.solvers, numbers, bar, thorough=thorough)
+
+    def _leads(self) -> bool:
+        """Return whether the family has found a mixture that costs less than those of the others."""
+        found = self.state.found
+        return found is not None and all(self._is_cheaper(found, each) for each in self.state.results if each)
 
     def _end_family(self) -> None:
         state = self.state
@@ -388,12 +400,14 @@ class DefaultSearch(Descent):
 
     def is_trial(self) -> bool:
         """Return whether tails or a background are tried, worth a search only if they cost less at once."""
+        return self._is_other() and not self._leads()
+
+    def _is_other(self) -> bool:
+        """Return whether the family has other tails than those searched before, or a background beside them."""
         state, first = self.state, self.families[0]
         is_other = self.family.has_tails and not first.has_tails
         is_other |= self.family.background not in (None, first.background)
-        if not is_other or (state.seeds and state.seeds[state.family]):
-            return False
-        return any(state.results)
+        return is_other and not (state.seeds and state.seeds[state.family]) and any(state.results)
 
     def _find_tails(self, *, one_each: bool = False) -> float:
         """Find degrees of freedom, the same of all components or one each, if that is asked for and pays.

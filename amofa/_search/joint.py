@@ -75,7 +75,7 @@ def joint_ways(
 
     sources: list[Labels | Parameters] = [*others, *found]
     fits = [fit for fit in in_order(make_worker, sources) if fit is not None and fit.cost < bar]
-    return promising(fits, _MOST_WAYS)
+    return promising(sorted(fits, key=lambda fit: fit.cost), _MOST_WAYS)
 
 
 def numbers_of_groups(samples: Samples, most: int) -> list[int]:

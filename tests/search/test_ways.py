@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from fits import same_groups
+from numpy.testing import assert_array_equal
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
@@ -24,7 +25,7 @@ def problem_of(n, d):
     return Problem(prior, pricing, Noise.COMPONENT, choice, 1e-5, 100, annihilates=True)
 
 
-def partitions_of(x, numbers, weights=None):
+def partitions_of(x, numbers, weights=None, *, thorough=False):
     """Partitions of rows x (d, n)."""
     w = np.ones(x.shape[1]) if weights is None else weights
     mean = x @ w / w.sum()
@@ -33,15 +34,15 @@ def partitions_of(x, numbers, weights=None):
         spread = Panel((e * np.sqrt(w / w.sum())).T)
     else:
         spread = Covariance((e * w) @ e.T / w.sum(), Solver(len(x)))
-    return partitions(x, w, mean, spread, numbers)
+    return partitions(x, w, mean, spread, numbers, thorough=thorough)
 
 
-def ways_of(x, allowed, bar=np.inf):
+def ways_of(x, allowed, bar=np.inf, *, thorough=False):
     """Ways in for rows x (n, d), and their costs."""
     n, d = x.shape
     samples, problem = Samples(x), problem_of(float(n), d)
     solvers = OneEach(lambda: Solver(d) if n >= d else None)
-    return ways_in(samples, problem, solvers, allowed, bar)
+    return ways_in(samples, problem, solvers, allowed, bar, thorough=thorough)
 
 
 def groups(rng, k=4, n=40, d=3, gap=15.0):
@@ -91,6 +92,22 @@ def test_no_partition_comes_twice(rng):
     assert all(not np.array_equal(a, b) for i, a in enumerate(found) for b in found[:i])
 
 
+def test_thorough_partitions_see_groups_in_columns_of_other_units(rng):
+    """A column of a large unit hides the groups, but not once its variance is 1."""
+    labels = np.repeat([0, 1, 2], 60)
+    x = rng.standard_normal((180, 2)) + 9.0 * np.eye(3)[labels][:, :2]
+    x[:, 1] *= 1.0 / 40.0
+    assert not any(same_groups(labels, each) for each in partitions_of(x.T, [3])[:1])
+    assert any(same_groups(labels, each) for each in partitions_of(x.T, [3], thorough=True))
+
+
+def test_k_means_ends_where_each_row_is_nearest_to_its_centre(rng):
+    x = rng.standard_normal((2, 300))
+    labels = ways._k_means(x, (x[0] > 1.0).astype(np.intp))
+    centres = np.array([x[:, labels == k].mean(axis=1) for k in range(2)])
+    assert_array_equal(labels, ((x[:, None] - centres.T[:, :, None]) ** 2).sum(axis=0).argmin(axis=0))
+
+
 # ---- ways ------------------------------------------------------------------------------------------------------------
 
 
@@ -99,7 +116,7 @@ def test_the_best_way_in_is_that_of_the_groups(rng):
     first, *others = ways_of(x, range(2, 20))
     assert first.n_components == 4
     assert same_groups(labels, np.argmax(Samples(x).responsibilities(first), axis=0))
-    assert len(others) < ways._MOST_WAYS
+    assert len(others) < ways._FEW_WAYS
 
 
 @pytest.mark.parametrize("n", [30, 90, 400])
@@ -110,6 +127,13 @@ def test_the_numbers_of_components_are_allowed_and_have_rows(rng, n):
             # EM may leave components without rows.
             assert 2 <= mixture.n_components < allowed.stop
             assert mixture.n_components <= max(n // ways._ROWS_PER_GROUP, allowed.start)
+
+
+def test_thorough_ways_are_more_and_have_different_numbers(rng):
+    x = rng.standard_normal((400, 3)) ** 3
+    few, many = ways_of(x, range(2, 9)), ways_of(x, range(2, 9), thorough=True)
+    assert len(few) == ways._FEW_WAYS < len(many) == ways._MOST_WAYS
+    assert len({mixture.n_components for mixture in few}) == len(few)
 
 
 def test_dear_mixtures_are_no_ways(rng):
