@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from amofa._data.checks import check_incomplete_table, check_positive, check_weights, check_whole_number
 from amofa._data.dataframes import check_same_names, column_names
 from amofa._data.npz import write_arrays
-from amofa._model.finalize import in_canonical_order, with_canonical_factors
+from amofa._model.finalize import with_canonical_factors
 from amofa._model.gaussian_mixture import is_gaussian_mixture
 from amofa._search.options import FitOptions
 from amofa._stream.files import stream_arrays, stream_from_arrays
@@ -59,9 +59,9 @@ class Stream:
     n_samples : float, optional
         Number of rows that `init` counts as; by default the number that it was fitted to.
     max_components, max_factors, criterion, noise, noise_floor, prior_scale, prior_rows, tails, degrees_of_freedom
-        As in `amofa.fit`, for the warm-up and for each look at the structure. A background is not possible: where it
-        is depends on all rows; ``tails="t"`` makes far rows count less. "scaled",
-        "common_loadings" and "any" noise is not possible either.
+        As in `amofa.fit`, for the warm-up and for each look at the structure. `noise` is "auto", "component", "shared"
+        or "isotropic". A background is not possible: where it is depends on all rows; ``tails="t"`` makes far rows
+        count less.
     tol, max_iter
         As in `amofa.fit`.
     n_threads : int, optional
@@ -236,8 +236,9 @@ class Stream:
     def model(self) -> MixtureOfFactorAnalyzers:
         """The mixture of all rows so far, which does not change with further rows.
 
-        In the warm-up it is fitted to the rows so far, whenever it is asked for. Its log-likelihood and cost are NaN,
-        as the rows are not kept.
+        In the warm-up it is fitted to the rows so far, whenever it is asked for, with the heaviest component first.
+        From then on components keep their order, and new ones come last. Log-likelihood and cost are NaN, as the rows
+        are not kept.
 
         Raises
         ------
@@ -377,7 +378,7 @@ def _model_of(
 ) -> MixtureOfFactorAnalyzers:
     """Return a mixture in the columns and units of the table, with a report of what is known without its rows."""
     found = mixture.parameters
-    parameters = with_canonical_factors(in_canonical_order(frame.coordinates.restore(found, frame.floor)))
+    parameters = with_canonical_factors(frame.coordinates.restore(found, frame.floor))
     n_tails = 0 if options.degrees_of_freedom else found.n_tail_parameters
     assert options.criterion is not None
     report = FitReport(
@@ -390,5 +391,6 @@ def _model_of(
         history=(),
         n_parameters=n_parameters(parameters.n_features, found.n_factors, mixture.noise) + n_tails,
         constant=frame.coordinates.constant,
+        noise=str(mixture.noise),
     )
     return MixtureOfFactorAnalyzers._from_fit(parameters, report, names)

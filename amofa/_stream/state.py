@@ -24,8 +24,9 @@ _WARM_UP, _WARM_UP_PER_COLUMN = 1000, 20
 # A step takes this share of the rows so far, within bounds: the mixture of the rows before it says whose rows they are,
 # so that many at once would be stale, and an M-step for few rows would cost more than their E-step.
 _SHARE_OF_ROWS, _LEAST_ROWS, _MOST_ROWS = 8, 32, 4096
-# A rival must be better for so many further rows, or as many as there are.
-_TRIAL_ROWS = 20_000
+# A rival must be better for so many further rows, or as many as there are, unless its lead grows to this, in nats: by
+# chance, rows of the present mixture would give it a lead of x nats at any time with a probability of exp(-x) at most.
+_TRIAL_ROWS, _CLEAR_LEAD = 20_000, 100.0
 # Coordinates are measured again if a standard deviation leaves this range, or a mean is farther from the centre.
 _LEAST_SCALE, _MOST_SCALE, _FARTHEST = 0.1, 10.0, 1e3
 # Squared distances of farther cells from the centre, in units of the standard deviation, would overflow.
@@ -304,7 +305,7 @@ def _looked_at(state: StreamState, settings: Settings) -> StreamState:
     state = _rescaled(state, settings)
     current = state.current
     assert current is not None
-    if current.rival is not None and state.n_rows >= current.trial_end:
+    if current.rival is not None and (state.n_rows >= current.trial_end or current.lead > _CLEAR_LEAD):
         state, current = _after_trial(state, current, current.rival)
     if current.rival is None and state.n_rows >= current.next_look:
         return _with_rival(state, current, settings)

@@ -15,6 +15,7 @@ from amofa._data.standardize import Coordinates, Standardized
 from amofa._em.factor_analysis import Covariance
 from amofa._em.outcome import Outcome
 from amofa._kernels._factor_analysis import Solver
+from amofa._model.finalize import in_canonical_order
 from amofa._noise import Noise
 from amofa._parameters import Parameters
 from amofa._search.families import Family
@@ -49,8 +50,8 @@ def first_fit(table: NDArray[Any], weights: FloatArray | None, options: FitOptio
     rows = Standardized.of(*merge_repeats(table, weights), by_body=True)
     task = Task.of(rows, options, None, None)
     frame = _frame_of(task)
-    found = _search(task)
-    mixture = _with_moments(task.noise_of(found.parameters), found.parameters, rows.samples, frame)
+    found = in_canonical_order(_search(task).parameters)
+    mixture = _with_moments(task.noise_of(found), found, rows.samples, frame)
     return FirstFit(rows, frame, mixture.polished(frame, rows.samples.total_weight))
 
 
@@ -157,6 +158,9 @@ def look(sample: SpreadRows, frame: Frame, mixture: RunningMixture, options: Fit
     noise = task.noise_of(found) if found.n_components > 1 else mixture.noise
     other = _with_moments(noise, found, rows.samples, frame)
     same = _same_components(mixture, other, rows.samples)
+    # Components keep their order, so that their numbers mean the same; new ones come last.
+    order = sorted(range(len(same)), key=lambda k: (same[k] < 0, same[k], k))
+    other, same = other.some(order), [same[k] for k in order]
     rival = _rival(mixture, other, same, task, weight).polished(frame, weight)
     return Look(frame, mixture, rival if _differs(rival, mixture, same) else None)
 
