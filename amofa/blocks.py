@@ -147,7 +147,8 @@ def _check_repeatable(blocks: Any, name: str) -> None:
     if iter(blocks) is blocks:
         raise TypeError(
             f"{name} can be read only once, but a fit reads all rows dozens of times: pass a list of functions each of "
-            "which returns a block, or an object whose __iter__ starts again from the first block"
+            "which returns a block, or an object whose __iter__ starts again from the first block; amofa.Stream takes "
+            "rows that come only once"
         )
 
 

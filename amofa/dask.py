@@ -74,7 +74,7 @@ def fit(X: Any, *, client: Any = None, sample_weight: Any = None, **options: Any
     >>> import amofa.dask
     >>> import dask.array
     >>> from dask.distributed import Client
-    >>> client = Client(processes=False, n_workers=1, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, dashboard_address=":0")
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (600, 2)), rng.normal(8, 1, (300, 2))])
     >>> model = amofa.dask.fit(dask.array.from_array(X, chunks=(300, 2)))

@@ -1,5 +1,7 @@
 """Fits on a dask cluster give, bit for bit, the model of the same blocks here."""
 
+import os
+import signal
 import sys
 
 import numpy as np
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # of dask's own
 @pytest.fixture(scope="module")
 def client():
     """A cluster of two workers in this process."""
-    with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
         yield client
 
 
@@ -117,6 +119,22 @@ def test_a_block_that_fails_is_tried_again(X, client, tmp_path):
     assert bits(amofa.dask.fit(table.map_blocks(failing(2, tmp_path / "a"), dtype=float), **OPTIONS)) == expected
     with pytest.raises(RuntimeError, match=r"block 3 of X could not be computed .* 4 attempts: .*disk on fire"):
         amofa.dask.fit(table.map_blocks(failing(1000, tmp_path / "b"), dtype=float), **OPTIONS)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_no_bit(X):
+    iterations = []
+
+    def kill(_):
+        iterations.append(1)
+        if len(iterations) == 2:
+            os.kill(next(iter(other.run(os.getpid).values())), signal.SIGKILL)
+
+    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as other:
+        options = OPTIONS | {"client": other}
+        expected = bits(amofa.dask.fit(chunked(X), **options))
+        assert bits(amofa.dask.fit(chunked(X), on_iteration=kill, **options)) == expected
+    assert len(iterations) > 2
 
 
 def test_errors(X, client, monkeypatch):
