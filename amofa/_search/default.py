@@ -213,7 +213,8 @@ class DefaultSearch(Descent):
         else:
             # Where that finds nothing cheaper, the family has ended.
             state.thorough = True
-            ways = neighbouring_ways(self.level.sample, self._with_moments(state.found), self.problem, self.solvers)
+            found = self._with_moments(state.found)
+            ways, state.splits = neighbouring_ways(self.level.sample, found, self.problem, self.solvers, state.splits)
             state.ways = [each for each in ways if each.n_components <= self.most()]
 
     def _settle(self, pending: Parameters, action: str = "start") -> None:

@@ -14,10 +14,11 @@ from amofa._em.outcome import Outcome
 from amofa._em.profile_likelihood import Problem, moments_of_rows, profile_em
 from amofa._kernels._factor_analysis import Solver
 from amofa._noise import Noise
-from amofa._parameters import Parameters
+from amofa._parameters import Component, Parameters
 from amofa._search.local_splits import LocalSplitter
 from amofa._search.merges import merge_candidates, with_merged
 from amofa._search.splits import Labels
+from amofa._search.state import LocalSplit
 from amofa._search.ways import partitioned, promising
 from amofa._typing import FloatArray
 from amofa.threads import OneEach, in_order
@@ -84,27 +85,34 @@ def numbers_of_groups(samples: Samples, most: int) -> list[int]:
 
 
 def neighbouring_ways(
-    samples: Samples, found: Outcome, problem: Problem, solvers: OneEach[Solver | None]
-) -> list[Parameters]:
-    """Return mixtures of the family to fit that start from another one with a component split, or a pair merged.
+    samples: Samples, found: Outcome, problem: Problem, solvers: OneEach[Solver | None], known: Sequence[LocalSplit]
+) -> tuple[list[Parameters], list[LocalSplit]]:
+    """Return mixtures of the family to fit that start from another one with components split, or a pair merged.
 
-    Splits and pairs are those of components that have nothing in common.
+    Splits and pairs are those of components that have nothing in common. The local splits are returned, too; known ones
+    are kept for components that have not changed.
     """
     assert found.moments is not None
     parameters = found.parameters
     own = replace(problem, noise=Noise.COMPONENT, choice=replace(problem.choice, noise=Noise.COMPONENT))
-    splitter = LocalSplitter(samples, own, solvers, np.inf)
-    splits = splitter.best_splits(parameters, found.moments.counts, [])
-    starts = []
-    for k in sorted(range(len(splits)), key=lambda k: -splits[k].gain)[:_MOST_NEIGHBOURS]:
-        if (children := splits[k].children) is not None:
-            kept = [c for j, c in enumerate(parameters.components()) if j != k]
-            starts.append(Parameters.from_components([*kept, *children]))
+    splits = LocalSplitter(samples, own, solvers, np.inf).best_splits(parameters, found.moments.counts, known)
+    order = sorted((k for k, split in enumerate(splits) if split.children is not None), key=lambda k: -splits[k].gain)
+    paying = [k for k in order if splits[k].gain > 0]
+    chosen = [[k] for k in order[:_MOST_NEIGHBOURS]] + ([paying] if len(paying) > 1 else [])
+    starts = [_divided(parameters, splits, each) for each in chosen]
     if found.n_components > 1:
         pairs = merge_candidates(samples, parameters, found.moments, own, solvers.get())
         starts += [with_merged(parameters, [pair]) for pair in pairs[:_MOST_NEIGHBOURS]]
     bar = found.cost + _HOPELESS * samples.total_weight
-    return joint_ways(samples, problem, solvers, [], starts, bar)
+    return joint_ways(samples, problem, solvers, [], starts, bar), splits
+
+
+def _divided(parameters: Parameters, splits: Sequence[LocalSplit], chosen: Sequence[int]) -> Parameters:
+    """Return a mixture with the chosen components replaced by their children."""
+    components: list[Component] = []
+    for k, component in enumerate(parameters.components()):
+        components += (splits[k].children or ()) if k in chosen else (component,)
+    return Parameters.from_components(components)
 
 
 def _moments_of_groups(x: FloatArray, weights: FloatArray, labels: Labels) -> GroupMoments:
