@@ -93,10 +93,10 @@ def _heading(parameters: Parameters, n_parameters: int, report: FitReport | None
         return heading
     if report.noise is not None and Noise(report.noise).is_joint:
         heading += f"\nwith {report.noise.replace('_', ' ')}" + (" noise" if report.noise == Noise.SCALED else "")
-    return (
-        f"{heading}\nfitted by {report.criterion} to {report.n_samples:.10g} rows, "
-        f"{'converged' if report.converged else 'not converged'}: {_figures(report)}"
-    )
+    heading += f"\nfitted by {report.criterion} to {report.n_samples:.10g} rows"
+    if math.isnan(report.log_likelihood):
+        return f"{heading} of a stream"
+    return f"{heading}, {'converged' if report.converged else 'not converged'}: {_figures(report)}"
 
 
 def _figures(report: FitReport) -> str:

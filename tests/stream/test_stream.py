@@ -97,6 +97,7 @@ def test_a_stream_is_as_good_as_a_fit(rows, held_out):
     assert stream.model.score(held_out) == pytest.approx(model.score(held_out), abs=0.005)
     assert stream.n_samples == stream.model.n_samples == 3000
     assert stream.model.n_parameters == model.n_parameters
+    assert "fitted by evidence to 3000 rows of a stream\n" in stream.model.summary()
 
 
 @pytest.mark.parametrize("size", [1, 37, 3000])
