@@ -275,6 +275,10 @@ def test_every_array_has_its_dtype_and_shape_checked(name, fitted, tmp_path):
     ("changes", "message"),
     [
         ({"format": np.array("another.Model")}, r"its format is 'another\.Model', not 'amofa\.Mixture"),
+        (
+            {"noise": np.array("odd")},
+            "noise is 'odd', which is none of component, shared, isotropic, scaled, common_loadings",
+        ),
         ({"version": np.array(8)}, "its version is 8, this amofa reads versions 1 to 7; upgrade amofa"),
         ({"is_fitted": np.array(False)}, "it has unknown content: at_floor, constant, converged"),
         ({"extra": np.zeros(1)}, "it has unknown content: extra"),
