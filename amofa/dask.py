@@ -7,7 +7,7 @@ worker is computed again elsewhere, and nothing waits for a worker that has gone
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -92,7 +92,8 @@ class _DaskBlocks(BlockSource):
 
     def __init__(self, X: Any, weights: Any, client: Any) -> None:
         _check_versions(client)
-        self._client = client
+        # Rows that are persisted stay on the workers as long as something refers to them.
+        self._client, self._collections = client, (X, weights)
         if _is_frame(X):
             names = list(X.columns)
             self._n_features = len(names)
@@ -129,14 +130,19 @@ class _DaskBlocks(BlockSource):
 
     def total(self, function: OfBlock[Result], merge: Callable[[Result, Result], Result]) -> Result:
         futures = self._submit(function)
-        left = futures
-        while len(left) > 1:
-            left = [
-                self._client.submit(_merged, merge, group, pure=False, retries=_RETRIES) if len(group) > 1 else group[0]
-                for group in groups(left)
-            ]
-        total: Result = self._result(futures, left[0].result)
+        # All are referred to until the last one is there: one that is released may be lost before the task that needs
+        # it has arrived at the scheduler.
+        levels = [futures]
+        while len(levels[-1]) > 1:
+            levels.append([self._merged(merge, group) for group in groups(levels[-1])])
+        total: Result = self._result(futures, levels[-1][0].result)
         return total
+
+    def _merged(self, merge: Callable[[Result, Result], Result], group: Sequence[Any]) -> Any:
+        """Start a task that merges some results."""
+        if len(group) == 1:
+            return group[0]
+        return self._client.submit(_merged, merge, group, pure=False, retries=_RETRIES)
 
     def _submit(self, function: OfBlock[Result]) -> list[Any]:
         """Start a task for each block."""

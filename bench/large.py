@@ -1,7 +1,6 @@
 """Measure fits of tables beyond memory and beyond one process: the same model, lost workers, cost, memory.
 
-    python bench/large.py [same] [killed] [overhead] [passes] [growth] [dask] [parquet]
-        [--rows N] [--folder DIR] [--picture FILE]
+    python bench/large.py [same] [killed] [overhead] [passes] [dask] [parquet] [--rows N] [--folder DIR]
 
 Sections run one after the other, all by default; dask, pyarrow and zarr must be installed. The rows are drawn block by
 block from eight groups with two factors each. `dask` takes 2e7 rows of 16 columns on two worker processes, and
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
+import re
 import shutil
 import signal
 import subprocess
@@ -134,34 +133,35 @@ def killed(arguments) -> None:
 
 
 def overhead(arguments) -> None:
-    """CPU time of passes over blocks of 64 MB by two workers, beyond that of the same passes here."""
-    n_blocks, n, d, n_passes = 8, 1 << 19, 16, 10
+    """What dask adds to the CPU time of a pass over a block of 64 MB: that of passes in which workers do nothing."""
+    n, d, n_blocks, n_passes = 1 << 19, 16, 64, 5
     model = amofa.fit(rows_of(0, 20_000, d), **OPTIONS)
-    blocks = [rows_of(i, n, d).astype(float) for i in range(n_blocks)]
-    here = cpu_of_passes(Blocks(blocks), model, n_passes)[0]
+    source = Blocks(2 * [rows_of(0, n, d).astype(float)])
+    here = cpu_of_passes(source, model, n_passes)[0] / (2 * n_passes)
     with cluster(2) as workers, Client(workers) as client:
-        table = drawn_by_dask(n_blocks, n, d, np.float64).persist()
-        source = amofa.dask._DaskBlocks(table, None, client)
-        start = time.perf_counter()
-        of_client, *of_workers = cpu_of_passes(source, model, n_passes, client)
-        taken, idle = time.perf_counter() - start, sum(idle_cpu(client, 10.0)) / 10.0
-    # Before and after, since other processes slow both.
-    here = (here + cpu_of_passes(Blocks(blocks), model, n_passes)[0]) / 2
-    more = (sum(of_workers) + of_client) / here - 1
-    print(f"{n_passes} passes over {n_blocks} blocks: {here:.2f} s here")
-    print(f"workers {sum(of_workers):.2f} s, client and scheduler {of_client:.2f} s: {100 * more:.0f} % more")
-    print(f"in {taken:.0f} s on the clock, an idle cluster takes {taken * idle:.2f} s")
+        source = amofa.dask._DaskBlocks(drawn_by_dask(n_blocks, 1, d).persist(), None, client)
+        source.total(nothing, np.add)
+        before, start = cpu_times(client), time.perf_counter()
+        for _ in range(n_passes):
+            source.total(nothing, np.add)
+        taken = time.perf_counter() - start
+        total = sum(cpu_times(client)) - sum(before)
+        before = cpu_times(client)
+        time.sleep(8.0)
+        idle = (sum(cpu_times(client)) - sum(before)) / 8.0 * taken
+    added = total / (n_blocks * n_passes)
+    print(f"{1e3 * here:.1f} ms here, dask adds {1e3 * added:.1f} ms: {100 * added / here:.0f} %")
+    print(f"of these {1e3 * idle / (n_blocks * n_passes):.1f} ms are what an idle cluster takes in that time")
+
+
+def nothing(number, rows, weights) -> np.ndarray:
+    """Return zeros of the size of the sums of eight components in 16 columns."""
+    return np.zeros(2200)
 
 
 def cpu_times(client) -> list[float]:
     """Return the CPU seconds of this process and of each worker, if there is a client."""
     return [time.process_time(), *([] if client is None else client.run(time.process_time).values())]
-
-
-def idle_cpu(client, seconds: float) -> list[float]:
-    before = cpu_times(client)
-    time.sleep(seconds)
-    return [after - first for after, first in zip(cpu_times(client), before, strict=True)]
 
 
 def cpu_of_passes(source, model, n_passes: int, client=None) -> list[float]:
@@ -200,43 +200,6 @@ def passes(arguments) -> None:
             print(f"{name}: {1e9 * cpu_of_passes(source, model, 3)[0] / 3 / len(X):.0f} ns for each row and pass")
 
 
-def growth(arguments) -> None:
-    """CPU time of a pass in one process, and of client and busiest worker, for some numbers of rows and workers."""
-    n, d, n_passes, numbers = 1 << 19, 16, 3, (2, 8, 32)
-    model = amofa.fit(rows_of(0, 20_000, d), **OPTIONS)
-    table = [rows_of(i, n, d) for i in range(max(numbers))]
-    times = {"one process": [cpu_of_passes(Blocks(table[:m]), model, n_passes)[0] / n_passes for m in numbers]}
-    del table
-    for n_workers in (1, 2, 4):
-        with cluster(n_workers) as workers, Client(workers) as client:
-            times[f"dask, {n_workers} workers"] = [
-                busiest(client, drawn_by_dask(m, n, d).persist(), model, n_passes) / n_passes for m in numbers
-            ]
-    for name, of_name in times.items():
-        values = ", ".join(f"{m * n:.1e} rows {t:.2f} s" for m, t in zip(numbers, of_name, strict=True))
-        print(f"{name}: {values}", flush=True)
-    if arguments.picture:
-        draw(arguments.picture, [m * n for m in numbers], times)
-
-
-def busiest(client, table, model, n_passes: int) -> float:
-    """Return the CPU seconds of the client, with the scheduler, and of the busiest worker."""
-    own, *of_workers = cpu_of_passes(amofa.dask._DaskBlocks(table, None, client), model, n_passes, client)
-    return own + max(of_workers)
-
-
-def draw(path: str, rows, times) -> None:
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
-    for name, of_name in times.items():
-        ax.plot(rows, of_name, marker="o", label=name)
-    ax.set(xscale="log", yscale="log", xlabel="rows of 16 columns", ylabel="CPU seconds of a pass")
-    ax.grid(color="0.9")
-    ax.legend(frameon=False)
-    fig.savefig(path, dpi=110)
-
-
 def in_dask(arguments) -> None:
     """A search of 2e7 rows of 16 columns, drawn by blocks on two workers."""
     n, d = 1 << 19, 16
@@ -256,7 +219,8 @@ def in_dask(arguments) -> None:
 
 def peak() -> float:
     """Return the largest resident memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
 
 
 def parquet(arguments) -> None:
@@ -293,7 +257,6 @@ SECTIONS = {
     "killed": killed,
     "overhead": overhead,
     "passes": passes,
-    "growth": growth,
     "dask": in_dask,
     "parquet": parquet,
 }
@@ -304,7 +267,6 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--rows", type=float, help="rows of the sections dask and parquet")
     parser.add_argument("--folder", help="folder for files")
-    parser.add_argument("--picture", help="file for a picture of the section growth")
     parser.add_argument("--fit-folder", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
