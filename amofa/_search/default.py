@@ -25,7 +25,7 @@ from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import with_tied_noise, without_idle
 from amofa._search.state import END, State
 from amofa._search.tails import with_found_tails
-from amofa._search.ways import ways_in
+from amofa._search.ways import ways_in, with_rows_apart
 
 # Mixtures are searched again if other tails gain more than this, in nats.
 _WORTH_A_LOOK = 1.0
@@ -227,7 +227,12 @@ class DefaultSearch(Descent):
         state, found = self.state, self.state.results[-1]
         assert found is not None
         bar = found.cost + least_gain(found)
-        fit = self._fit(with_tied_noise(found.parameters, Noise.SHARED), choose_at=(0,), bar=bar)
+        starts = [found.parameters]
+        if not self.is_forced:
+            # A component of a few rows that are far apart has a factor, or much noise of its own.
+            starts += with_rows_apart(self.level.sample, found.parameters, self.most())
+        fits = [self._fit(with_tied_noise(start, Noise.SHARED), choose_at=(0,), bar=bar) for start in starts]
+        fit = min(fits, key=lambda fit: fit.cost)
         # With one component there is nothing to share and costs are equal, but more components may be found.
         accepted = bool(fit.cost <= bar) or not self._reaches(found)
         if accepted:

@@ -29,6 +29,8 @@ _K_MEANS_ITERATIONS = 30
 _LEAST_AXIS = 1e-9
 # Number of invariant axes at each end.
 _ENDS = 2
+# Rows of components with fewer than this number may each have a component.
+_FEW_ROWS = 8
 # Short fits: number of iterations, and those in which the numbers of factors are chosen.
 _ITERATIONS, _CHOOSE_AT = 10, (0, 4)
 # Number of mixtures to descend from, if all rows are searched or only some, and the difference in cost, in nats, of
@@ -173,3 +175,26 @@ def _nearest(coordinates: FloatArray, centres: FloatArray) -> Labels:
     """Return the number of the nearest centre for each row, without numbers that no row has."""
     nearest = np.argmin((centres**2).sum(axis=1)[:, None] - 2 * centres @ coordinates, axis=0)
     return np.unique(nearest, return_inverse=True)[1]
+
+
+def with_rows_apart(samples: Samples, parameters: Parameters, most: int) -> list[Parameters]:
+    """Return the mixture with a component for each row of its smallest components; none where that makes too many."""
+    counts = parameters.weights * samples.total_weight
+    small = np.flatnonzero(counts < _FEW_ROWS)
+    if len(small) == 0:
+        return []
+    responsibilities = samples.responsibilities(parameters)
+    rows = np.flatnonzero(np.isin(np.argmax(responsibilities, axis=0), small))
+    n_components = parameters.n_components - len(small) + len(rows)
+    if not parameters.n_components < n_components <= most:
+        return []
+    x = samples.filled(parameters)[:, rows]
+    owners = np.argmax(responsibilities[:, rows], axis=0)
+    weights = responsibilities[owners, rows] / samples.total_weight
+    none = np.zeros((0, samples.n_features))
+    singles = [
+        parameters.component(k)._replace(weight=float(weight), mean=row.copy(), loadings=none)
+        for k, weight, row in zip(owners.tolist(), weights, x.T, strict=True)
+    ]
+    kept = [parameters.component(k) for k in range(parameters.n_components) if k not in small]
+    return [Parameters.from_components([*kept, *singles], parameters.background)]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from fits import same_groups
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
+import amofa
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Covariance, FactorChoice, Prior
 from amofa._em.gram import Panel
@@ -12,8 +13,9 @@ from amofa._em.profile_likelihood import Problem
 from amofa._kernels._factor_analysis import Solver
 from amofa._noise import Noise
 from amofa._parallel.cores import use_threads
+from amofa._parameters import Component, Parameters
 from amofa._search import ways
-from amofa._search.ways import partitions, ways_in
+from amofa._search.ways import partitions, ways_in, with_rows_apart
 from amofa.criterion import Evidence
 from amofa.threads import OneEach
 
@@ -151,3 +153,28 @@ def test_threads_change_no_way(rng):
         a = ways_of(x, range(2, 20))
     b = ways_of(x, range(2, 20))
     assert [m.buffer.tobytes() for m in a] == [m.buffer.tobytes() for m in b]
+
+
+# ---- rows apart ------------------------------------------------------------------------------------------------------
+
+
+def test_small_components_are_replaced_by_their_rows(rng):
+    x = np.concatenate([rng.standard_normal((60, 2)), 1000 + 300 * rng.standard_normal((4, 2))])
+    large = Component(60 / 64, np.zeros(2), np.zeros((0, 2)), np.ones(2))
+    small = Component(4 / 64, np.full(2, 1000.0), np.ones((1, 2)), np.full(2, 9e4))
+    mixture = Parameters.from_components([small, large])
+    (apart,) = with_rows_apart(Samples(x), mixture, 10)
+    assert apart.n_factors == (0,) * 5
+    assert_allclose(apart.weights[1:], np.full(4, 1 / 64))
+    assert_array_equal(apart.means[1:], x[60:])
+    assert with_rows_apart(Samples(x), mixture, 4) == []
+    assert with_rows_apart(Samples(x), mixture.without(0), 10) == []
+
+
+def test_rows_far_away_do_not_keep_groups_from_sharing_their_noise():
+    rng = np.random.default_rng(4)
+    centres = np.repeat(rng.normal(0, 40, (3, 2)), 3, axis=0) + rng.normal(0, 6, (9, 2))
+    y = np.repeat(np.arange(9), 100)
+    X = np.concatenate([centres[y] + rng.standard_normal((900, 2)), 1e4 * rng.standard_normal((6, 2))])
+    model = amofa.fit(X)
+    assert model.cost <= amofa.fit(X, init=np.concatenate([y, np.arange(9, 15)])).cost + 1.0
