@@ -45,7 +45,12 @@ def bits(model):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"tails": "t", "max_components": 2}, {"background": "nested", "max_components": 2}, {"n_components": 3}],
+    [
+        {},
+        {"tails": "t", "max_components": 2},
+        {"background": "nested", "max_components": 2},
+        {"noise": "isotropic", "max_components": 2},
+    ],
     ids=str,
 )
 def test_fit_is_that_of_the_array(rng, options):
