@@ -156,7 +156,9 @@ class Descent(Search):
             self.state.thorough = True
             self._go_to("look")
         elif accepted is None:
-            self._go_to("overshoot")
+            # On all rows of a huge table these moves would take most of the time; they were made on fewer rows before.
+            is_held = self.level.sample.n_rows == self.level.samples.n_rows
+            self._go_to("overshoot" if is_held else "conclude")
 
     def overshoot(self) -> None:
         """Split many components though that does not pay by the bounds, and merge all pairs that then pay."""

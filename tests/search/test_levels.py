@@ -135,6 +135,14 @@ def test_of_a_huge_table_held_rows_stand_for_all(rng, monkeypatch):
     assert levels.level(0).total_weight == pytest.approx(LEAST, rel=1e-12)
 
 
+def test_of_a_huge_table_all_rows_take_no_part_in_moves_that_leave_local_ends(rng, monkeypatch):
+    x = skewed(rng, 7000)
+    moves = {"overshoot", "exchange"}
+    assert moves & {step.action for step in amofa.fit(x).history}
+    monkeypatch.setattr(row_chunks, "_HELD_ROWS", 5000)
+    assert not moves & {step.action for step in amofa.fit(x).history}
+
+
 # ---- fits ------------------------------------------------------------------------------------------------------------
 
 
