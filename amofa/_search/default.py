@@ -34,6 +34,8 @@ _REFINED = 1e-5
 # Other starts have no fewer than this share of the components that were found or, if their number is given, up to so
 # many more, which are merged.
 _FEWER, _MORE = 3, 4
+# There are no further descents after this number of them in a row that led to nothing better.
+_MOST_IN_VAIN = 3
 # While some of the rows are searched, mixtures to start from may cost more than the best one by this, in nats per row
 # and in all.
 _WORTH_A_WAY, _ANYWAY = 0.3, 100.0
@@ -263,6 +265,9 @@ class DefaultSearch(Descent):
             # EM does not lower its cost, so it has converged.
             state.current = replace(given, converged=True)
         state.given = None
+        if state.ways is not None and state.found is not None:
+            is_better = self._is_cheaper(self.current, state.found, least_gain(self.current))
+            state.in_vain = 0 if is_better else state.in_vain + 1
         if state.found is None or self._is_cheaper(self.current, state.found):
             state.found, state.known = self.current, state.splits
             state.fits = bool(state.splits) and all(split.fits for split in state.splits)
@@ -272,8 +277,8 @@ class DefaultSearch(Descent):
         """Descend from the next start of the family; these are found when the first descent has ended."""
         state = self.state
         if state.ways is None:
-            state.ways = self._ways()
-        if state.ways:
+            state.ways, state.in_vain = self._ways(), 0
+        if state.ways and state.in_vain < _MOST_IN_VAIN:
             self._settle(state.ways.pop(0))
         else:
             self._end_family()

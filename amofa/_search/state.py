@@ -51,6 +51,7 @@ class State:
     found: Outcome | None = None  # the best mixture of this family
     fits: bool = False  # whether the rows of its components show no sign of further groups
     ways: list[Parameters] | None = None  # mixtures to descend from; None before they are looked for
+    in_vain: int = 0  # number of the last ones that led to nothing better
     results: list[Outcome | None] = field(default_factory=list)  # the best mixtures of the families before it
     plain: Outcome | None = None  # the best one without a background, once one is tried
     seeds: list[Outcome | None] = field(default_factory=list)  # those of all families on the level before

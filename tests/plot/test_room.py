@@ -173,7 +173,7 @@ def test_ink_is_between_text_and_ground():
 def test_clusters_of_a_table_with_far_rows_are_more_than_a_dot():
     sklearn_datasets = pytest.importorskip("sklearn.datasets")
     X = sklearn_datasets.load_breast_cancer().data
-    ax = amofa.plot.clusters(amofa.fit(X), X)
+    ax = amofa.plot.clusters(amofa.fit(X, n_components=2), X)
     ax.figure.canvas.draw()
     points = ax.transAxes.inverted().transform(ax.transData.transform(np.asarray(ax.collections[0].get_offsets())))
     low, high = np.quantile(points, [0.05, 0.95], axis=0)
