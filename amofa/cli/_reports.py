@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+import numpy as np
+
 from amofa._data.checks import check_incomplete_table
 from amofa.cli._files import read, read_for, table_target
 from amofa.cli._options import Command, add_clusters, add_json, add_model, add_output, add_table, add_weights
@@ -33,10 +35,14 @@ def _report(arguments: argparse.Namespace) -> None:
     model = load(arguments.model)
     table = read_for(model, arguments, weights=arguments.weights)
     found = model.report(table.values, clusters=arguments.clusters, sample_weight=table.weights)
+    columns = found.to_dict()
+    if (columns["rows"] % 1 == 0).all():
+        # So that numbers of rows are written without a fraction.
+        columns["rows"] = columns["rows"].astype(np.int64)
     if arguments.json:
-        say_json(found.to_dict())
+        say_json(columns)
     if target is not sys.stdout:
-        write_table(target, found.to_dict(), form=table.form)
+        write_table(target, columns, form=table.form)
     elif not arguments.json:
         say(repr(found))
 

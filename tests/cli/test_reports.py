@@ -42,6 +42,8 @@ def test_report(run, rows, mixture):
     assert clusters == f"{mixture.report(rows, clusters=1, sample_weight=np.full(300, 2.0))!r}\n"
     values = strict_json(run(*X, "--json", "-o", "report.csv"))
     assert values["rows"] == [200, 100]
+    assert all(isinstance(n, int) for n in values["rows"])
+    assert Path("report.csv").read_text().splitlines()[1].startswith("0,200,")
     assert values["mean x0"] == named.means[:, 0].tolist()
     assert (
         Path("report.csv").read_text().splitlines()[0].startswith("component,rows,weight,factors,apart,leading,mean x0")
