@@ -29,6 +29,8 @@ _BLOCK_VALUES = 1 << 22
 # Rows of Parquet files that are decoded at a time.
 _DECODED_ROWS = 1 << 16
 _END = object()
+# What is said where blocks change.
+_SAME = "blocks must be the same whenever they are read"
 
 
 class Blocks(BlockSource):
@@ -42,7 +44,8 @@ class Blocks(BlockSource):
     blocks : sequence of callables, or iterable of arrays or frames
         Functions without arguments, each of which returns a block, or something that yields the same blocks whenever it
         is iterated over. A block is an array or frame (m, d) as `amofa.fit` takes them, NaN where a cell is missing.
-        All have the same columns; numbers of rows may differ. Blocks of 16 to 64 MB are best.
+        All have the same columns; numbers of rows may differ. Blocks of 16 to 64 MB are best. A block must stay as it
+        is while the next one is read, so do not fill one array again and again.
     weights : (n,) array, or the same as `blocks` with arrays (m,), optional
         How often each row counts.
     feature_names : sequence of str, optional
@@ -78,12 +81,15 @@ class Blocks(BlockSource):
         self._n_features: int | None = None
         self._names = None if feature_names is None else tuple(feature_names)
         self._has_names = feature_names is not None
+        # Numbers of rows, once all blocks have been read.
+        self._lengths: list[int] | None = None
 
     @classmethod
     def _of(cls, read: Callable[[], Iterator[_Block]], n_features: int, names: tuple[str, ...] | None = None) -> Blocks:
         """Return blocks that a function reads, of a known number of columns."""
         blocks = cls.__new__(cls)
         blocks._read, blocks._n_features, blocks._names, blocks._has_names = read, n_features, names, True
+        blocks._lengths = None
         return blocks
 
     def __repr__(self) -> str:
@@ -130,13 +136,29 @@ class Blocks(BlockSource):
         return tree.result()
 
     def _over_blocks(self, function: OfBlock[Result]) -> Iterator[Result]:
-        number = 0
+        lengths: list[int] = []
         for block in _read_ahead(iter(self)):
-            yield function(number, *block)
+            self._check(block[0], len(lengths))
+            lengths.append(len(block[0]))
+            yield function(len(lengths) - 1, *block)
             del block
-            number += 1
-        if number == 0:
+        if not lengths:
             raise ValueError("there are no blocks; at least one is needed")
+        if self._lengths is not None and len(lengths) < len(self._lengths):
+            raise ValueError(
+                f"there are {len(lengths)} blocks of X, but there were {len(self._lengths)} before; {_SAME}"
+            )
+        self._lengths = lengths
+
+    def _check(self, rows: Any, number: int) -> None:
+        """Check that a block has the names of the others, and as many rows as before."""
+        names = None if self._has_names else column_names(rows)
+        if names is not None and names != self.feature_names:
+            raise ValueError(f"block {number} of X has other columns than block 0, or in another order")
+        before = self._lengths
+        if before is not None and (number >= len(before) or before[number] != len(rows)):
+            known = f"had {before[number]} before" if number < len(before) else "was not there before"
+            raise ValueError(f"block {number} of X has {len(rows)} rows and {known}; {_SAME}")
 
 
 def _check_repeatable(blocks: Any, name: str) -> None:
@@ -344,13 +366,11 @@ def from_parquet(
         If there is no such column, or one does not hold numbers.
     """
     dataset = _dataset(path)
-    chosen = [name for name in dataset.schema.names if name != weights] if columns is None else list(columns)
+    chosen = [name for name in _names(dataset.schema) if name != weights] if columns is None else list(columns)
     used = chosen if weights is None else [*chosen, weights]
-    if unknown := [name for name in used if name not in dataset.schema.names]:
-        raise ValueError(f"{path} has no column {unknown[0]!r}; it has {', '.join(dataset.schema.names[:20])}")
-    if text := [name for name in used if not _holds_numbers(dataset.schema.field(name).type)]:
-        raise ValueError(f"{path}: column {text[0]!r} does not hold numbers; choose others by columns=[...]")
-    types = {str(dataset.schema.field(name).type) for name in used}
+    types = set()
+    for part in dataset.get_fragments():
+        types |= _types_of(part, used)
     dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
 
     def pieces() -> Iterator[NDArray[Any]]:
@@ -370,7 +390,23 @@ def from_parquet(
 
 def parquet_columns(path: str | os.PathLike[str]) -> list[str]:
     """Return the names of the columns of a Parquet file or data set; arguments are those of `from_parquet`."""
-    return list(_dataset(path).schema.names)
+    return _names(_dataset(path).schema)
+
+
+def _names(schema: Any) -> list[str]:
+    """Return the names of the columns without those of a frame's index."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name not in index]
+
+
+def _types_of(part: Any, used: Sequence[str]) -> set[str]:
+    """Return the types of the columns of a file; ValueError if one is not there, or does not hold numbers."""
+    schema = part.physical_schema
+    if unknown := [name for name in used if name not in schema.names]:
+        raise ValueError(f"{part.path} has no column {unknown[0]!r}; it has {', '.join(schema.names[:20])}")
+    if text := [name for name in used if not _holds_numbers(schema.field(name).type)]:
+        raise ValueError(f"{part.path}: column {text[0]!r} does not hold numbers; choose others by columns=[...]")
+    return {str(schema.field(name).type) for name in used}
 
 
 def _dataset(path: Any) -> Any:

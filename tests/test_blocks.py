@@ -328,3 +328,46 @@ def test_options_that_need_all_rows_are_refused(rng):
         amofa.fit(blocks, sample_weight=np.ones(6000))
     with pytest.raises(TypeError, match=r"X is in blocks, which amofa\.fit takes"):
         amofa.fit(groups(rng, 100)).predict(blocks)
+
+
+def test_frames_of_other_columns_and_blocks_that_change_are_refused(rng):
+    pandas = pytest.importorskip("pandas")
+    X = groups(rng)
+    frame = pandas.DataFrame(X)
+    frame.columns = [f"x{j}" for j in range(X.shape[1])]
+    with pytest.raises(ValueError, match="block 1 of X has other columns than block 0, or in another order"):
+        amofa.fit(Blocks([frame, frame[frame.columns[::-1]]]))
+    passes = []
+
+    class Shrinking:
+        def __init__(self, change):
+            self.change = change
+
+        def __iter__(self):
+            passes.append(1)
+            yield X
+            yield from self.change(len(passes))
+
+    for change, message in (
+        (lambda n: [X[: 6000 - n]], "block 1 of X has .* rows and had .* before; blocks must be the same"),
+        (lambda n: [X, X] if n > 4 else [X], "block 2 of X has .* rows and was not there before"),
+        (lambda n: [] if n > 4 else [X], "there are 1 blocks of X, but there were 2 before"),
+    ):
+        passes.clear()
+        with pytest.raises(ValueError, match=message):
+            amofa.fit(Blocks(Shrinking(change)))
+
+
+def test_parquet_of_frames_without_their_index_and_of_several_types(rng, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": rng.normal(1.7e9, 1.0, 500), "b": rng.normal(size=500)}).sample(frac=1)
+    frame.astype(np.float32).to_parquet(tmp_path / "0.parquet")
+    frame.to_parquet(tmp_path / "1.parquet")
+    blocks = from_parquet(tmp_path)
+    assert blocks.feature_names == ("a", "b")
+    rows = np.concatenate([rows for rows, _ in blocks])
+    np.testing.assert_array_equal(rows[500:], frame)
+    frame[["a"]].to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"2\.parquet has no column 'b'; it has a"):
+        from_parquet(tmp_path)

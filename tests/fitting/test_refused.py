@@ -49,7 +49,13 @@ OTHER_OPTIONS = [
     ("search", None, ValueError, "search must be one of .*, got None"),
     ("criterion", "BIC", ValueError, "criterion must be one of 'evidence', 'mml', 'bic', 'aic', 'icl', got 'BIC'"),
     ("criterion", 3, ValueError, "criterion must be one of .*, got 3"),
-    ("noise", "full", ValueError, "noise must be one of 'component', 'shared', 'isotropic', 'scaled', 'common_loadings', 'auto', 'any', got 'full'"),
+    (
+        "noise",
+        "full",
+        ValueError,
+        "noise must be one of 'component', 'shared', 'isotropic', 'scaled', 'common_loadings', "
+        "'auto', 'any', got 'full'",
+    ),
     ("noise", 3, ValueError, "noise must be one of .*, got 3"),
     ("prior_scale", 1.0, ValueError, r"prior_scale has shape \(\); pass one for each of 3 columns"),
     ("prior_scale", [1.0, 1.0], ValueError, r"prior_scale has shape \(2,\); pass one for each of 3 columns"),
