@@ -148,9 +148,8 @@ class CommonLoadings(JointFamily):
     def with_chosen_factors(self, moments: GroupMoments, parameters: Parameters) -> Parameters:
         shape = _Shape(parameters.component_loadings(0).copy(), parameters.uniquenesses.copy())
         moments = moments.checked()
-        if self.choice.n_factors is not None:
-            return _parameters(moments, [shape.loadings] * parameters.n_components, shape.uniquenesses, parameters)
-        shape = self._chosen(moments, shape)
+        if self.choice.n_factors is None:
+            shape = self._chosen(moments, shape)
         return _parameters(moments, [shape.loadings] * parameters.n_components, shape.uniquenesses, parameters)
 
     def start(self, moments: GroupMoments) -> Parameters:

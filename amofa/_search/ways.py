@@ -184,12 +184,13 @@ def with_rows_apart(samples: Samples, parameters: Parameters, most: int) -> list
     if len(small) == 0:
         return []
     responsibilities = samples.responsibilities(parameters)
-    rows = np.flatnonzero(np.isin(np.argmax(responsibilities, axis=0), small))
+    owners = np.argmax(responsibilities, axis=0)
+    rows = np.flatnonzero(np.isin(owners, small))
     n_components = parameters.n_components - len(small) + len(rows)
     if not parameters.n_components < n_components <= most:
         return []
     x = samples.filled(parameters)[:, rows]
-    owners = np.argmax(responsibilities[:, rows], axis=0)
+    owners = owners[rows]
     weights = responsibilities[owners, rows] / samples.total_weight
     none = np.zeros((0, samples.n_features))
     singles = [
