@@ -258,17 +258,18 @@ def best_uniquenesses(variances: FloatArray, counts: FloatArray, prior: Prior) -
 
     Each minimises n/2 (log psi + v / psi) and the cost of its prior, which is convex in log psi.
     """
-    n, x = counts[:, None], np.log(np.maximum(variances, prior.floor))
-    if prior.count > 0:
-        center = np.log(prior.scale)
-        for _ in range(_NOISE_STEPS):
-            tail, ratio = np.tanh(0.5 * (x - center)), variances * np.exp(-x)
-            slope = n * (1 - ratio) + prior.count * tail
-            step = slope / (n * ratio + 0.5 * prior.count * (1 - tail**2) + np.finfo(float).tiny)
-            step = np.clip(step, -1.0, 1.0)
-            x -= step
-            if np.abs(step).max() < _NOISE_PRECISION:
-                break
+    without_prior = np.maximum(variances, prior.floor)
+    if prior.count == 0:
+        return without_prior
+    n, x, center = counts[:, None], np.log(without_prior), np.log(prior.scale)
+    for _ in range(_NOISE_STEPS):
+        tail, ratio = np.tanh(0.5 * (x - center)), variances * np.exp(-x)
+        slope = n * (1 - ratio) + prior.count * tail
+        step = slope / (n * ratio + 0.5 * prior.count * (1 - tail**2) + np.finfo(float).tiny)
+        step = np.clip(step, -1.0, 1.0)
+        x -= step
+        if np.abs(step).max() < _NOISE_PRECISION:
+            break
     return np.maximum(np.exp(x), prior.floor)
 
 
@@ -334,6 +335,7 @@ class ScaledNoise(JointFamily):
         if self.choice.n_factors is not None:
             return self._parameters(moments, best.point, best.n_factors, parameters)
         best = min(best, self._settled(moments, best.point.shape), key=lambda fit: fit.cost)
+        best = self._with_fewer(moments, best)
         return self._parameters(moments, best.point, best.n_factors, parameters)
 
     def start(self, moments: GroupMoments) -> Parameters:
@@ -347,6 +349,16 @@ class ScaledNoise(JointFamily):
         found = [self._settled(moments, shape) for shape in (moments.shares @ np.log(np.array(own)), np.log(pooled))]
         best = min(found, key=lambda fit: fit.cost)
         return self._parameters(moments, best.point, best.n_factors)
+
+    def _with_fewer(self, moments: GroupMoments, best: _Scaled) -> _Scaled:
+        """Remove a factor of each component while that lowers the cost, which a shape may not show."""
+        while any(best.n_factors):
+            fewer = tuple(max(q - 1, 0) for q in best.n_factors)
+            found = self._fitted(moments, fewer, best.point.shape, best.point.scales)
+            if not found.cost < best.cost - _LEAST_SAVING:
+                break
+            best = found
+        return best
 
     def _settled(self, moments: GroupMoments, shape: FloatArray) -> _Scaled:
         """Let shape and numbers of factors follow each other; return the best of the rounds."""
