@@ -32,14 +32,11 @@ from amofa.history import Callback, OnIteration
 from amofa.mixture import MixtureOfFactorAnalyzers
 from amofa.threads import single_blas_thread, use_threads
 from amofa.warnings import (
-    warn_of_columns_without_cells,
-    warn_of_constant_columns,
+    warn_of_columns,
     warn_of_interrupt,
     warn_of_little_weight,
     warn_of_much_background,
     warn_of_no_convergence,
-    warn_of_odd_columns,
-    warn_of_redundant_columns,
     warn_of_shortfall,
     warn_of_time,
     warn_of_unseen_pairs,
@@ -386,13 +383,16 @@ def warn_of_rows(rows: Standardized[RowSource], n_rows: int | None, names: tuple
     """
     if n_rows is not None:
         warn_of_little_weight(rows.whole.total_weight, rows.whole.n_rows, n_rows)
-    warn_of_odd_columns([kind and kind.value for kind in rows.kinds], names)
-    without_cells = rows.whole.column_weights == 0
-    warn_of_columns_without_cells(np.flatnonzero(without_cells).tolist(), rows.whole.n_features, names)
+    coordinates, without_cells = rows.coordinates, rows.whole.column_weights == 0
+    warn_of_columns(
+        [kind and kind.value for kind in rows.kinds],
+        np.flatnonzero(without_cells).tolist(),
+        np.flatnonzero(coordinates.constant & ~without_cells).tolist(),
+        coordinates.redundant,
+        names,
+    )
     if not rows.samples.is_complete:
-        warn_of_unseen_pairs(rows.coordinates.columns[rows.samples.unseen_pairs()].tolist(), names)
-    warn_of_constant_columns(rows.coordinates.constant & ~without_cells, names)
-    warn_of_redundant_columns(rows.coordinates.redundant, rows.whole.n_features, names)
+        warn_of_unseen_pairs(coordinates.columns[rows.samples.unseen_pairs()].tolist(), names)
 
 
 def _fit_task(task: Task, state: State, checkpoint: Checkpoint | None, warns: bool) -> MixtureOfFactorAnalyzers:

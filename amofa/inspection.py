@@ -14,6 +14,7 @@ from amofa._data.column_kinds import Kind, kind_of
 from amofa._data.dataframes import column_names, named_columns, numbers_of
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.labels import label_array
+from amofa._data.skewness import root_is_normal
 from amofa._data.standardize import Standardized
 from amofa._model.text import aligned, counted, html_table
 from amofa._typing import FloatArray
@@ -22,6 +23,8 @@ from amofa.threads import single_blas_thread
 # Two columns whose correlation is nearer to 1 or -1 than this are nearly copies.
 _NEARLY_ONE = 1e-3
 _TO_COMPARE = "leave it out, and compare it with the clusters afterwards"
+# A spike at one end, this share of the range of all other values or more away from them, may be a code.
+_FAR = 0.5
 _REMEDIES = {
     Kind.TWO_VALUES: "leave it out, or fit the rows of each value by themselves",
     Kind.FEW_VALUES: _TO_COMPARE,
@@ -203,7 +206,7 @@ def _note(cells: NDArray[Any], j: int, name: str, related: str | None) -> Column
     values, counts = np.unique(known, return_counts=True)
     share = float(counts.max() / len(known)) if len(known) else 0.0
     finding, remedy = _finding(values, counts.astype(np.float64), share)
-    if not finding and related is not None:
+    if related is not None:
         finding, remedy = related, "leave it out"
     return ColumnNote(j, name, len(column) - len(known), len(values), share, finding, remedy)
 
@@ -220,12 +223,21 @@ def _finding(values: FloatArray, counts: FloatArray, share: float) -> tuple[str,
     if kind in (Kind.TWO_VALUES, Kind.FEW_VALUES):
         return f"{kind.value}: {', '.join(f'{value:g}' for value in values)}", _REMEDIES[kind]
     if kind is Kind.SPIKE:
-        return f"spike: {share:.0%} of the rows at {values[counts.argmax()]:g}", _REMEDIES[kind]
+        spike = int(counts.argmax())
+        remedy = "set it to NaN where it marks missing cells" if _is_far(values, spike) else _REMEDIES[kind]
+        return f"spike: {share:.0%} of the rows at {values[spike]:g}", remedy
     if kind is Kind.INDEX:
         return "row numbers, or other equal steps", _REMEDIES[kind]
     if kind is Kind.UNEVEN:
         return "unequal steps, as logarithms or roots of small counts", _REMEDIES[kind]
     return _skewness(values, counts)
+
+
+def _is_far(values: FloatArray, spike: int) -> bool:
+    """Return whether this value is far below or above all others, as codes such as -999 are."""
+    others = np.delete(values, spike)
+    gap = max(others[0] - values[spike], values[spike] - others[-1])
+    return bool(gap >= _FAR * (others[-1] - others[0]))
 
 
 def _skewness(values: FloatArray, counts: FloatArray) -> tuple[str, str]:
@@ -239,7 +251,9 @@ def _skewness(values: FloatArray, counts: FloatArray) -> tuple[str, str]:
         are_small = kind_of(np.log1p(values), counts) is Kind.UNEVEN
         first = "add random numbers from 0 to 1, then " if are_small else ""
         return "counts, skewed to the right", f"{first}take log(1 + x), or its square root"
-    return "skewed to the right", "take its logarithm" if values[0] > 0 else "take log(1 + x) in suitable units"
+    if values[0] == 0:
+        return "skewed to the right", "take its cube root, or log(1 + x) in suitable units"
+    return "skewed to the right", f"take its {'cube root' if root_is_normal(values, counts) else 'logarithm'}"
 
 
 def _related(table: NDArray[Any], names: Sequence[str] | None) -> dict[int, str]:

@@ -49,21 +49,76 @@ def warn_caller(message: str, category: type[AmofaWarning] = AmofaWarning) -> No
     warnings.warn(message, category, stacklevel=level)
 
 
-def warn_of_constant_columns(constant: BoolArray, names: Sequence[str] | None = None) -> None:
-    columns = np.flatnonzero(constant)
-    if len(columns):
-        warn_caller(
-            f"{len(columns)} of {len(constant)} columns of X are constant and change no decision: "
-            f"{_listed(columns.tolist(), names)}{_from_zero(names)}"
-        )
+def warn_of_columns(
+    kinds: Sequence[str | None],
+    without_cells: Sequence[int],
+    constant: Sequence[int],
+    redundant: Sequence[tuple[int, list[int]]],
+    names: Sequence[str] | None = None,
+) -> None:
+    """Warn once of columns that normal components describe badly, and of those that change no decision.
+
+    `kinds` says what each column is like, or None; redundant columns are given with those that they follow from.
+    """
+    n_features = len(kinds)
+    unused = {*constant, *(j for j, _ in redundant)}
+    odd = _odd_columns([None if j in unused else kind for j, kind in enumerate(kinds)], names)
+    messages = [
+        odd,
+        _columns_without_cells(without_cells, n_features, names),
+        _constant_columns(constant, n_features, names),
+        _redundant_columns(redundant, n_features, names),
+    ]
+    if any(messages):
+        warn_caller(". ".join(filter(None, messages)), DataWarning if odd else AmofaWarning)
 
 
-def warn_of_columns_without_cells(columns: Sequence[int], n_features: int, names: Sequence[str] | None = None) -> None:
-    if columns:
-        warn_caller(
-            f"{len(columns)} of {n_features} columns of X have no value in any row; they count as 0, and change no "
-            f"decision: {_listed(columns, names)}{_from_zero(names)}"
-        )
+def warn_of_constant_columns(constant: BoolArray) -> None:
+    if constant.any():
+        warn_caller(_constant_columns(np.flatnonzero(constant).tolist(), len(constant), None))
+
+
+def _odd_columns(kinds: Sequence[str | None], names: Sequence[str] | None) -> str:
+    found: dict[str, list[int]] = {}
+    for j, kind in enumerate(kinds):
+        if kind is not None:
+            found.setdefault(kind, []).append(j)
+    if not found:
+        return ""
+    shown = "; ".join(f"{kind}: {_listed(columns, names, 4)}" for kind, columns in found.items())
+    return (
+        f"X has columns that normal components describe badly, so that there may be too many of them: {shown}"
+        f"{_from_zero(names)}. {ADVICE} says what to do"
+    )
+
+
+def _columns_without_cells(columns: Sequence[int], n_features: int, names: Sequence[str] | None) -> str:
+    if not columns:
+        return ""
+    return (
+        f"{len(columns)} of {n_features} columns of X have no value in any row; they count as 0, and change no "
+        f"decision: {_listed(columns, names)}{_from_zero(names)}"
+    )
+
+
+def _constant_columns(columns: Sequence[int], n_features: int, names: Sequence[str] | None) -> str:
+    if not columns:
+        return ""
+    return (
+        f"{len(columns)} of {n_features} columns of X are constant and change no decision: "
+        f"{_listed(columns, names)}{_from_zero(names)}"
+    )
+
+
+def _redundant_columns(redundant: Sequence[tuple[int, list[int]]], n_features: int, names: Sequence[str] | None) -> str:
+    if not redundant:
+        return ""
+    shown = "; ".join(f"{_listed([j], names)} from {_listed(others, names)}" for j, others in redundant[:10])
+    more = "; ..." if len(redundant) > 10 else ""
+    return (
+        f"{len(redundant)} of {n_features} columns of X follow from others by sums and multiples, and change no "
+        f"decision: {shown}{more}{_from_zero(names)}"
+    )
 
 
 def warn_of_unseen_pairs(pairs: Sequence[tuple[int, int]], names: Sequence[str] | None = None) -> None:
@@ -74,34 +129,6 @@ def warn_of_unseen_pairs(pairs: Sequence[tuple[int, int]], names: Sequence[str] 
         warn_caller(
             f"no row of X has values in both of some columns, so that only other columns tell how these go together: "
             f"{shown}{more}{_from_zero(names)}"
-        )
-
-
-def warn_of_odd_columns(kinds: Sequence[str | None], names: Sequence[str] | None = None) -> None:
-    """Warn in one line of columns that normal components describe badly; `kinds` says what each is like, or None."""
-    found: dict[str, list[int]] = {}
-    for j, kind in enumerate(kinds):
-        if kind is not None:
-            found.setdefault(kind, []).append(j)
-    if found:
-        shown = "; ".join(f"{kind}: {_listed(columns, names, 4)}" for kind, columns in found.items())
-        warn_caller(
-            f"X has columns that normal components describe badly, so that there may be too many of them: {shown}"
-            f"{_from_zero(names)}. {ADVICE} says what to do",
-            DataWarning,
-        )
-
-
-def warn_of_redundant_columns(
-    redundant: Sequence[tuple[int, list[int]]], n_features: int, names: Sequence[str] | None = None
-) -> None:
-    """Warn of columns that follow from others, each given with those."""
-    if redundant:
-        shown = "; ".join(f"{_listed([j], names)} from {_listed(others, names)}" for j, others in redundant[:10])
-        more = "; ..." if len(redundant) > 10 else ""
-        warn_caller(
-            f"{len(redundant)} of {n_features} columns of X follow from others by sums and multiples, and change no "
-            f"decision: {shown}{more}{_from_zero(names)}"
         )
 
 

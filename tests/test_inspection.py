@@ -71,6 +71,28 @@ def test_small_counts_need_more_than_a_logarithm(rng):
     assert not amofa.inspect(np.log1p(counts + rng.random(1000))[:, None]).odd
 
 
+def test_exponential_columns_need_a_root(rng):
+    waits = rng.exponential(size=(300, 2))
+    waits[0, 1] = 0
+    first, second = amofa.inspect(waits)
+    assert first[5:] == ("skewed to the right", "take its cube root")
+    assert second[5:] == ("skewed to the right", "take its cube root, or log(1 + x) in suitable units")
+
+
+def test_codes_of_missing_cells_are_proposed(rng):
+    coded = np.where(rng.random(300) < 0.1, -999, rng.normal(50, 10, 300))
+    lowest = np.maximum(rng.normal(50, 10, 300), 40)
+    code, limit = amofa.inspect(np.column_stack([coded, lowest]))
+    assert code.finding.endswith("of the rows at -999")
+    assert code.remedy == "set it to NaN where it marks missing cells"
+    assert limit.remedy.startswith("leave it out, or look at")
+
+
+def test_sums_are_named_whatever_else_they_are(rng):
+    a, b = rng.lognormal(size=(2, 300))
+    assert [note.finding for note in amofa.inspect(np.column_stack([a, b, a + b]))][2] == "follows from 0, 1"
+
+
 def test_order_unit_and_dtype_do_not_matter(table, rng):
     kinds = [note.finding.split(":")[0] for note in amofa.inspect(table)]
     for same in (table[::-1], table[rng.permutation(len(table))], np.asfortranarray(table), table.astype(np.float32)):
@@ -114,6 +136,19 @@ def test_fits_warn_in_one_line(rng, fit):
         "two values: 2, 3, 4, 5, ... (from 0). amofa.inspect(X) says what to do"
     )
     assert {w.filename for w in caught} == {__file__}
+
+
+def test_one_warning_names_all_columns(rng):
+    a, b = rng.normal(size=(2, 300))
+    with pytest.warns(amofa.DataWarning) as caught:
+        amofa.fit(np.column_stack([a, b, a > 0, np.ones(300), a + b]), n_components=1)
+    (message,) = [str(w.message) for w in caught if issubclass(w.category, amofa.AmofaWarning)]
+    assert message == (
+        "X has columns that normal components describe badly, so that there may be too many of them: two values: 2 "
+        "(from 0). amofa.inspect(X) says what to do. 1 of 5 columns of X are constant and change no decision: 3 "
+        "(from 0). 1 of 5 columns of X follow from others by sums and multiples, and change no decision: 4 from 0, 1 "
+        "(from 0)"
+    )
 
 
 def test_the_paper_search_warns_and_names_columns(rng):

@@ -83,10 +83,33 @@ def test_columns_of_gaussian_mixtures_are_ordinary():
     assert found <= 2
 
 
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "linnerud"])
+@pytest.mark.parametrize("name", ["iris", "wine", "linnerud"])
 def test_ordinary_tables(name):
     X = getattr(datasets, f"load_{name}")().data
     assert [kind(column) for column in X.T] == [None] * X.shape[1]
+
+
+def test_skewed_columns_of_a_table():
+    data = datasets.load_breast_cancer()
+    found = {
+        str(name) for name, column in zip(data.feature_names, data.data.T, strict=True) if kind(column) is not None
+    }
+    assert {"radius error", "area error", "perimeter error"} <= found
+    assert found <= {name for name in data.feature_names if name.endswith("error")} | {"mean concavity"}
+
+
+@pytest.mark.parametrize(("n", "least"), [(100, 17), (400, 20)])
+@pytest.mark.parametrize("draw", [lambda rng, n: rng.lognormal(size=n), lambda rng, n: rng.pareto(2, n) + 1])
+def test_few_rows_show_strong_skewness(draw, n, least):
+    assert sum(kind(draw(np.random.default_rng(seed), n)) is Kind.SKEWED for seed in range(20)) >= least
+
+
+def test_counts_with_many_zeros_are_skewed(rng):
+    assert kind(rng.negative_binomial(0.7, 0.25, 1000)) is Kind.SKEWED
+
+
+def test_equal_answers_on_a_scale(rng):
+    assert all(kind(rng.integers(1, 8, 300)) is Kind.FEW_VALUES for _ in range(10))
 
 
 def test_few_rows_are_not_judged():
