@@ -1,34 +1,37 @@
 """Fits and predictions on the machines of a dask cluster, for tables of any size.
 
-Each pass over the rows is a set of tasks without state, one for each block, so that a block that is lost with its
-worker is computed again elsewhere, and nothing waits for a worker that has gone.
+Each pass over the rows is a set of tasks without state, one for each block, and so is each look for splits of
+components. What is lost with a worker is computed again elsewhere, and nothing waits for a worker that has gone.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 try:
+    import dask
     import dask.array
     import distributed
-    from dask.delayed import delayed
+    from dask.delayed import Delayed, delayed
 except ImportError as error:
     raise ModuleNotFoundError("amofa.dask needs dask and distributed: pip install 'amofa[dask]'") from error
 
 from amofa._data.block_source import BlockSource, OfBlock, groups, merged
+from amofa._data.dataframes import column_names
 from amofa._search.options import FitOptions
 from amofa._version import __version__
 from amofa.fitting import fit_blocks
 from amofa.mixture import MixtureOfFactorAnalyzers
-from amofa.threads import single_blas_thread, use_threads
+from amofa.threads import Executor, single_blas_thread, use_threads
 
 __all__ = ["fit", "predict", "predict_proba", "score_samples", "transform"]
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 # How often a block that fails is computed again, as dask's users expect of a task that reads files.
 _RETRIES = 3
@@ -37,10 +40,10 @@ _RETRIES = 3
 def fit(X: Any, *, client: Any = None, sample_weight: Any = None, **options: Any) -> MixtureOfFactorAnalyzers:
     """Fit a mixture to a dask array or frame; the result is an ordinary model.
 
-    Workers compute sums over blocks, by one task for each block and pass, with one thread each. All else, such as
-    splits on a sample of the rows, is computed where `fit` is called. The model is the same, bit for bit, whatever the
-    number of workers, and that of `amofa.fit` for the same blocks; a worker with another kind of processor may change
-    last bits.
+    Workers compute sums over blocks, by one task for each block and pass, and splits of components, by one task for
+    each, on their rows in a sample that `fit` holds and sends with the task; a task has one thread. The model is the
+    same, bit for bit, whatever the number of workers, and that of `amofa.fit` for the same blocks; a worker with
+    another kind of processor may change last bits.
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ class _DaskBlocks(BlockSource):
     def __init__(self, X: Any, weights: Any, client: Any) -> None:
         _check_versions(client)
         # Rows that are persisted stay on the workers as long as something refers to them.
-        self._client, self._collections = client, (X, weights)
+        self._client, self._collections, self._workers = client, (X, weights), _Workers(client)
         if _is_frame(X):
             names = list(X.columns)
             self._n_features = len(names)
@@ -123,19 +126,20 @@ class _DaskBlocks(BlockSource):
     def feature_names(self) -> tuple[str, ...] | None:
         return self._names
 
+    @property
+    def executor(self) -> Executor:
+        return self._workers
+
     def map(self, function: OfBlock[Result]) -> list[Result]:
-        futures = self._submit(function)
-        found: list[Result] = self._result(futures, lambda: self._client.gather(futures))
-        return found
+        return [_accepted(each) for each in self._results([self._submit(function)])]
 
     def total(self, function: OfBlock[Result], merge: Callable[[Result, Result], Result]) -> Result:
-        futures = self._submit(function)
         # All are referred to until the last one is there: one that is released may be lost before the task that needs
         # it has arrived at the scheduler.
-        levels = [futures]
+        levels = [self._submit(function)]
         while len(levels[-1]) > 1:
             levels.append([self._merged(merge, group) for group in groups(levels[-1])])
-        total: Result = self._result(futures, levels[-1][0].result)
+        total: Result = _accepted(self._results(levels)[0])
         return total
 
     def _merged(self, merge: Callable[[Result, Result], Result], group: Sequence[Any]) -> Any:
@@ -151,37 +155,89 @@ class _DaskBlocks(BlockSource):
         node = delayed(function, name=f"amofa-function-{token}", traverse=False)
         evaluate = delayed(_evaluate, pure=False)
         tasks = [
-            evaluate(node, number, block, weights, dask_key_name=f"amofa-block-{token}-{number}")
+            evaluate(node, self._names, number, block, weights, dask_key_name=f"amofa-block-{token}-{number}")
             for number, (block, weights) in enumerate(zip(self._blocks, self._weights, strict=True))
         ]
         futures: list[Any] = self._client.compute(tasks, retries=_RETRIES)
         return futures
 
-    def _result(self, futures: list[Any], wait: Callable[[], Any]) -> Any:
-        """Wait for a result of all blocks; name the block that has failed."""
+    def _results(self, levels: list[list[Any]]) -> list[Any]:
+        """Wait for the last of some levels, of which the first has a result for each block; name one that failed."""
         try:
-            return wait()
-        except Exception as error:
-            failed = next((i for i, future in enumerate(futures) if future.status == "error"), None)
-            # Checks of rows and weights name it themselves.
-            if failed is None or f"block {failed}" in str(error):
+            found: list[Any] = self._client.gather(levels[-1])
+            return found
+        except Exception:
+            failed = next((i for i, future in enumerate(levels[0]) if future.status == "error"), None)
+            if failed is None:
                 raise
+            error = levels[0][failed].exception()
             raise RuntimeError(
                 f"block {failed} of X could not be computed on the workers, in {1 + _RETRIES} attempts: {error!r}"
             ) from error
         finally:
-            # Also after an interrupt, when tasks are still running.
+            for level in levels:
+                _release(level)
+
+
+class _Workers:
+    """The workers of a cluster, each of which takes some of the items, as an `Executor`."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def in_order(self, make_worker: Callable[[], Callable[[Item], Result]], items: Sequence[Item]) -> Iterator[Result]:
+        # Items go with their tasks, so that any worker can take one, and another again if that worker is lost.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+            futures = [self._client.submit(_work, make_worker, item, pure=False, retries=_RETRIES) for item in items]
+        try:
             for future in futures:
-                future.release()
+                yield future.result()
+        finally:
+            _release(futures)
 
 
-def _evaluate(function: OfBlock[Result], number: int, rows: Any, weights: Any) -> Result:
+def _release(futures: list[Any]) -> None:
+    """Tell the scheduler that results are not needed any more; after an interrupt, tasks may still be running."""
+    for future in futures:
+        future.release()
+
+
+# ---- tasks -----------------------------------------------------------------------------------------------------------
+
+
+class _Refused(NamedTuple):
+    """Rows or weights that cannot be used, which is no reason to try again."""
+
+    error: TypeError | ValueError  # which names the block
+
+
+def _evaluate(
+    function: OfBlock[Result], names: tuple[str, ...] | None, number: int, rows: Any, weights: Any
+) -> Result | _Refused:
     with use_threads(1), single_blas_thread():
-        return function(number, rows, weights)
+        try:
+            if names is not None and column_names(rows) != names:
+                raise ValueError(f"block {number} of X has other columns than the frame, or in another order")
+            return function(number, rows, weights)
+        except (TypeError, ValueError) as error:
+            return _Refused(error)
 
 
 def _merged(merge: Callable[[Result, Result], Result], results: list[Result]) -> Result:
-    return merged(results, merge)
+    """Return results as one, the first one that is refused if there is one."""
+    return next((each for each in results if isinstance(each, _Refused)), None) or merged(results, merge)
+
+
+def _accepted(result: Any) -> Any:
+    """Return a result, or raise the error of rows that are refused."""
+    if isinstance(result, _Refused):
+        raise result.error
+    return result
+
+
+def _work(make_worker: Callable[[], Callable[[Item], Result]], item: Item) -> Result:
+    with use_threads(1), single_blas_thread(), np.errstate(under="ignore"):
+        return make_worker()(item)
 
 
 # ---- clients and collections -----------------------------------------------------------------------------------------
@@ -214,7 +270,8 @@ def _check_versions(client: Any) -> None:
 
 
 def _is_frame(X: Any) -> bool:
-    return hasattr(X, "to_delayed") and hasattr(X, "columns")
+    # A delayed object has all attributes.
+    return hasattr(X, "to_delayed") and hasattr(X, "columns") and not isinstance(X, Delayed)
 
 
 def _with_whole_rows(X: Any) -> Any:
@@ -234,6 +291,8 @@ def _blocks_of_weights(weights: Any, X: Any) -> list[Any]:
         return np.split(values, np.cumsum(lengths)[:-1])
     is_divisible = hasattr(weights, "rechunk") and not _is_frame(X)
     if is_divisible and not np.isnan([*_lengths(X), *weights.shape]).any():
+        if weights.shape != X.shape[:1]:
+            raise ValueError(f"sample_weight has shape {weights.shape}, but X has {X.shape[0]} rows")
         weights = weights.rechunk((_lengths(X),))
     blocks: list[Any] = np.ravel(weights.to_delayed()).tolist()
     return blocks

@@ -3,9 +3,11 @@
 import amofa._parallel.threadpool  # noqa: F401 (limits of threadpoolctl hold from here on)
 from amofa._parallel.blas import single_blas_thread
 from amofa._parallel.cores import available_cores, default_threads, n_threads, use_threads
-from amofa._parallel.pool import OneEach, in_order, is_abandoned
+from amofa._parallel.pool import THREADS, Executor, OneEach, in_order, is_abandoned
 
 __all__ = [
+    "THREADS",
+    "Executor",
     "OneEach",
     "available_cores",
     "default_threads",

@@ -3,14 +3,17 @@
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 import pytest
 
 import amofa
 from amofa._data import deduplicate, row_chunks
+from amofa._search import levels
 from amofa.blocks import Blocks
 
+dask = pytest.importorskip("dask")
 dask_array = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")  # of dask's own
@@ -54,6 +57,19 @@ def test_model_is_that_of_local_blocks(X, client):
     assert bits(model) == bits(amofa.fit(Blocks(np.array_split(X, 12)), **options))
 
 
+def test_local_splits_are_tasks(X, client, monkeypatch):
+    monkeypatch.setattr(levels, "_LEAST_VALUES_ELSEWHERE", 0)
+    submitted, submit = [], client.submit
+    monkeypatch.setattr(
+        client, "submit", lambda function, *a, **k: submitted.append(function) or submit(function, *a, **k)
+    )
+    options = {"max_components": 3, "noise": "component", "init": amofa.fit(X[:400], n_components=1)}
+    model = amofa.dask.fit(chunked(X, 1500), client=client, **options)
+    assert model.n_components == 2
+    assert submitted.count(amofa.dask._work) > 1
+    assert bits(model) == bits(amofa.fit(Blocks(np.array_split(X, 2)), **options))
+
+
 def test_weights_and_missing_cells(X, client, rng):
     X, w = X.copy(), rng.random(3000)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -74,6 +90,11 @@ def test_frames(X, client, rng):
     labels = amofa.dask.predict(model, parts[["a", "b"]]).compute()
     np.testing.assert_array_equal(labels, model.predict(X))
     assert list(amofa.dask.transform(model, parts[["a", "b"]]).compute().columns) == ["r0"]
+    turned = frames.from_map(
+        lambda i: frame[["a", "b"][::i]], [1, -1], meta=frame[["a", "b"]][:0], enforce_metadata=False
+    )
+    with pytest.raises(ValueError, match="block 1 of X has other columns than the frame, or in another order"):
+        amofa.dask.fit(turned)
     nothing = parts[parts["a"] > 1e9][["a", "b"]]
     assert amofa.dask.predict_proba(model, nothing).compute().shape == (0, 1)
 
@@ -119,33 +140,64 @@ def test_a_block_that_fails_is_tried_again(X, client, tmp_path):
     assert bits(amofa.dask.fit(table.map_blocks(failing(2, tmp_path / "a"), dtype=float), **OPTIONS)) == expected
     with pytest.raises(RuntimeError, match=r"block 3 of X could not be computed .* 4 attempts: .*disk on fire"):
         amofa.dask.fit(table.map_blocks(failing(1000, tmp_path / "b"), dtype=float), **OPTIONS)
+    deadline = time.monotonic() + 10
+    while client.futures and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not client.futures  # nothing stays at the scheduler
+
+
+def test_of_rows_that_cannot_be_used_the_first_ones_are_named(X, client):
+    def narrow(rows, block_info=None):
+        return rows if block_info[0]["chunk-location"][0] < 2 else rows[:, :1]
+
+    table = chunked(X).rechunk((250, 2)).map_blocks(narrow, dtype=float)
+    with pytest.raises(ValueError, match="block 2 of X has 1 columns"):
+        amofa.dask.fit(table)
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_no_bit(X):
-    iterations = []
+def test_workers_that_are_killed_change_no_bit(X, monkeypatch):
+    monkeypatch.setattr(levels, "_LEAST_VALUES_ELSEWHERE", 0)
+    iterations, submitted = [], []
 
-    def kill(_):
+    def kill():
+        os.kill(processes.pop(), signal.SIGKILL)
+
+    def iterated(_):
         iterations.append(1)
         if len(iterations) == 2:
-            os.kill(next(iter(other.run(os.getpid).values())), signal.SIGKILL)
+            kill()
 
+    def submit(function, *arguments, **options):
+        future = original(function, *arguments, **options)
+        submitted.append(function)
+        if function is amofa.dask._work and submitted.count(function) == 2:
+            kill()
+        return future
+
+    start = amofa.fit(X[:400], n_components=2)
     with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as other:
-        options = OPTIONS | {"client": other}
+        options = {"client": other, "init": start, "max_components": 3, "noise": "component"}
         expected = bits(amofa.dask.fit(chunked(X), **options))
-        assert bits(amofa.dask.fit(chunked(X), on_iteration=kill, **options)) == expected
-    assert len(iterations) > 2
+        processes, original = list(other.run(os.getpid).values()), other.submit
+        monkeypatch.setattr(other, "submit", submit)
+        assert bits(amofa.dask.fit(chunked(X), on_iteration=iterated, **options)) == expected
+    assert not processes
 
 
 def test_errors(X, client, monkeypatch):
     with pytest.raises(TypeError, match="must be a dask array or frame, got ndarray"):
         amofa.dask.fit(X)
+    with pytest.raises(TypeError, match="must be a dask array or frame, got Delayed"):
+        amofa.dask.fit(dask.delayed(X))
     with pytest.raises(ValueError, match="two dimensions"):
         amofa.dask.fit(dask_array.ones(3, chunks=3))
     with pytest.raises(TypeError, match="no option 'k'"):
         amofa.dask.fit(chunked(X), k=3)
     with pytest.raises(ValueError, match=r"sample_weight has shape \(2,\), but X has 3000 rows"):
         amofa.dask.fit(chunked(X), sample_weight=np.ones(2))
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(2999,\), but X has 3000 rows"):
+        amofa.dask.fit(chunked(X), sample_weight=dask_array.ones(2999))
     table = chunked(X)
     with pytest.raises(ValueError, match="sample_weight has 1 blocks, but X has 12"):
         amofa.dask.fit(table[table[:, 0] > -99], sample_weight=dask_array.ones(3000, chunks=3000))

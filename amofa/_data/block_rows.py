@@ -25,6 +25,7 @@ from amofa._kernels._iteration import Iteration
 from amofa._kernels._profile_likelihood import ProfileLikelihoodIteration
 from amofa._parameters import Parameters
 from amofa._typing import BoolArray, FloatArray
+from amofa.threads import Executor
 
 Result = TypeVar("Result")
 
@@ -262,6 +263,10 @@ class BlockRows:
     def log_jacobian(self) -> float:
         scale = self._view.scale
         return 0.0 if scale is None else -float(self.column_weights @ np.log(scale))
+
+    @property
+    def executor(self) -> Executor:
+        return self._source.executor
 
     # -- rows in memory --
 

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any, Generic, TypeVar
 
 from amofa._typing import FloatArray
+from amofa.threads import THREADS, Executor
 
 Result = TypeVar("Result")
 # Called with the number of a block, its rows (n, d), an array or a frame, and their weights (n,), if there are any.
@@ -28,6 +29,11 @@ class BlockSource(ABC):
     @abstractmethod
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the columns, or None."""
+
+    @property
+    def executor(self) -> Executor:
+        """Who works on independent tasks of a search on these rows."""
+        return THREADS
 
     @abstractmethod
     def map(self, function: OfBlock[Result]) -> list[Result]:

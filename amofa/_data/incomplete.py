@@ -141,6 +141,11 @@ class IncompleteSamples(Samples):
         if self._scale is not None:
             self.log_jacobian = -float(self.column_weights @ np.log(self._scale))
 
+    def __getstate__(self) -> dict[str, Any]:
+        numbers = self._patterns.numbers[self._rows]
+        own = {"_rows": np.arange(self.n_rows), "_patterns": self._patterns._replace(numbers=numbers)}
+        return super().__getstate__() | own
+
     @property
     def weights(self) -> FloatArray | None:
         return None if self._weights is None else self._in_order(self._weights)

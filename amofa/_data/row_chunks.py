@@ -18,7 +18,7 @@ from amofa._kernels._iteration import Iteration
 from amofa._kernels._pairs import Pairs
 from amofa._parameters import Evaluator, Parameters
 from amofa._typing import FloatArray
-from amofa.threads import OneEach, in_order
+from amofa.threads import THREADS, Executor, OneEach, in_order
 
 # Rows are read in chunks of about this number of values (1 MB as float64), within bounds for the number of rows, since
 # outputs have other widths.
@@ -134,10 +134,24 @@ class Samples:
         # reference to these rows, whose memory would otherwise be freed only by the garbage collector.
         self._memory = OneEach(partial(np.empty, self.n_features * self._step))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return these rows, without others of their table and without what only saves time, for another process."""
+        state = vars(self) | {"_cache": None, "_background": None}
+        if self._rows is not None:
+            weights = self._all_weights
+            own = None if weights is None else weights[self._rows]
+            state |= {"_table": self._table[self._rows], "_rows": None, "_all_weights": own}
+        return state
+
     @property
     def weights(self) -> FloatArray | None:
         """Row weights, (n,); None for ones."""
         return self._weights
+
+    @property
+    def executor(self) -> Executor:
+        """Who works on independent tasks of a search on these rows."""
+        return THREADS
 
     @property
     def row_numbers(self) -> NDArray[np.intp]:

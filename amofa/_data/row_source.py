@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from amofa._kernels._iteration import Iteration
 from amofa._parameters import Parameters
 from amofa._typing import FloatArray
+from amofa.threads import Executor
 
 if TYPE_CHECKING:
     from amofa._data.row_chunks import Near, PosteriorBlock, Samples
@@ -58,6 +59,10 @@ class RowSource(Protocol):
     @property
     def is_small(self) -> bool:
         """Whether the rows are kept, converted, from pass to pass."""
+
+    @property
+    def executor(self) -> Executor:
+        """Who works on independent tasks of a search on these rows."""
 
     def thinned(self) -> Samples:
         """Return the rows or, if there are many, evenly spread ones with the weight of all, to hold in memory."""

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,10 @@ class Problem:
     degrees_of_freedom: float = np.inf  # of new components
     finds_tails: bool = False  # whether degrees of freedom are found, and paid for
     background: BackgroundDensity | None = None  # beside the components, whose weight is found and paid for
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the problem for another process; this one, which waits for it, finds out whether to stop."""
+        return vars(self) | {"check": go_on}
 
     def with_tails(self, degrees_of_freedom: float) -> Problem:
         """Return the problem of components with these degrees of freedom."""

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from queue import SimpleQueue
 from threading import Lock, local
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from amofa._parallel.blas import single_blas_thread
 from amofa._parallel.cores import n_threads, wanted_threads
@@ -39,11 +39,34 @@ def in_order(make_worker: Callable[[], Callable[[Item], Result]], items: Sequenc
     return map(make_worker(), items) if n < 2 else _Task(make_worker, items, n).run()
 
 
+class Executor(Protocol):
+    """Who works on independent items: the threads of this process, or other processes.
+
+    These need a `make_worker` and items that can be pickled.
+    """
+
+    def in_order(self, make_worker: Callable[[], Callable[[Item], Result]], items: Sequence[Item]) -> Iterable[Result]:
+        """Return the results of a worker for each item, in the order of the items, as the function `in_order`."""
+
+
+class _Threads:
+    """The threads of this process."""
+
+    def in_order(self, make_worker: Callable[[], Callable[[Item], Result]], items: Sequence[Item]) -> Iterable[Result]:
+        return in_order(make_worker, items)
+
+
+THREADS: Executor = _Threads()
+
+
 class OneEach(Generic[Result]):
-    """An object for each thread, made when the thread first asks for it."""
+    """An object for each thread, made when the thread first asks for it; pickled, it has none yet."""
 
     def __init__(self, make: Callable[[], Result]) -> None:
         self._make, self._local = make, local()
+
+    def __reduce__(self) -> tuple[type[OneEach[Result]], tuple[Callable[[], Result]]]:
+        return OneEach, (self._make,)
 
     def get(self) -> Result:
         """Return the object of the calling thread."""

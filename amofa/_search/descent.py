@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from amofa._search.background import Drop, drops
 from amofa._search.base import Search
 from amofa._search.constraints import Constraints
 from amofa._search.levels import Level, Levels
-from amofa._search.local_splits import LocalSplitter
+from amofa._search.local_splits import LocalSplitter, Part
 from amofa._search.merges import MergedPair, merge_candidates, merged_down, paying, with_merged
 from amofa._search.monitor import Monitor
 from amofa._search.paper_moves import without_idle
@@ -60,7 +61,7 @@ class Descent(Search):
         self.levels = levels
         d = levels.samples.n_features
         # None for tables with fewer rows than columns, which need no (d, d) arrays.
-        self.solvers = OneEach(lambda: None if levels.samples.is_wide else Solver(d))
+        self.solvers: OneEach[Solver | None] = OneEach(_no_solver if levels.samples.is_wide else partial(Solver, d))
         self.is_forced = constraints.n_components is not None
         self.set_level(state.level)
 
@@ -114,7 +115,8 @@ class Descent(Search):
             self._go_to("merge")
             return
         parameters, counts, state = self.current.parameters, self._moments().counts, self.state
-        state.splits = self._splitter().best_splits(parameters, counts, [*state.splits, *state.known])
+        known, level = [*state.splits, *state.known], self.level
+        state.splits = self._splitter().best_splits(level.sample, parameters, counts, known, level.executor)
         self._go_to("split")
 
     def split(self) -> None:
@@ -133,7 +135,8 @@ class Descent(Search):
         responsibilities = self.level.sample.responsibilities(parameters)
         splitter = self._splitter()
         for k in np.argsort(-parameters.weights, kind="stable").tolist():
-            for start in splitter.starts_of(parameters.component(k), responsibilities[k]):
+            part = Part.of(self.level.sample, parameters.component(k), responsibilities[k])
+            for start in splitter.starts_of(part):
                 children = tuple(c._replace(weight=c.weight * parameters.weights[k]) for c in start.components())
                 splits = list(self.state.splits)
                 splits[k] = replace(splits[k], children=children)
@@ -275,9 +278,7 @@ class Descent(Search):
     def _splitter(self, most_parts: int | None = None) -> LocalSplitter:
         parts = min(MOST_PARTS, self.room() + 1) if most_parts is None else most_parts
         thorough = self.state.thorough and most_parts is None
-        return LocalSplitter(
-            self.level.sample, self.problem, self.solvers, self.worth_a_trial, parts, thorough=thorough
-        )
+        return LocalSplitter(self.problem, self.solvers, self.worth_a_trial, parts, thorough)
 
     def _splittable(self) -> list[int]:
         """Return components with a local split for which there is room, by decreasing gain."""
@@ -388,21 +389,19 @@ class Descent(Search):
         components, splits = self.current.parameters.components(), self.state.splits
         if len(components) == 1 or (splits and all(split.fits for split in splits)):
             return []
-        splitter = self._splitter(2)
-        responsibilities = self.level.sample.responsibilities(self.current.parameters)
         moves: list[tuple[float, MergedPair, int, Sequence[Component]]] = []
-        counts = self._moments().counts
-        for pair in self._merge_candidates()[:_MOST_PAIRS]:
+        counts, pairs = self._moments().counts, self._merge_candidates()[:_MOST_PAIRS]
+        near = [pair for pair in pairs if pair.excess <= _OVERSHOOT * pair.rows(counts)]
+        wholes = self._splits_of_pairs(near)
+        for pair in pairs:
             rows = pair.rows(counts)
             for k, split in enumerate(splits):
                 if split.children is None or len(split.children) > 2 or k in (pair.first, pair.second):
                     continue
                 if pair.excess - split.gain < _HOPELESS * (rows + counts[k]):
                     moves.append((pair.excess - split.gain, pair, k, split.children))
-            if pair.excess > _OVERSHOOT * rows:
-                continue
-            whole = splitter.best_split(pair.merged, responsibilities[pair.first] + responsibilities[pair.second])
-            if whole.children is not None and pair.excess - whole.gain < _HOPELESS * rows:
+            whole = wholes.get((pair.first, pair.second))
+            if whole is not None and whole.children is not None and pair.excess - whole.gain < _HOPELESS * rows:
                 moves.append((pair.excess - whole.gain, pair, -1, whole.children))
         moves.sort(key=lambda move: move[0])
         found = []
@@ -411,6 +410,14 @@ class Descent(Search):
             added = children if k < 0 else (pair.merged, *children)
             found.append((pair.first, Parameters.from_components([*kept, *added], self.current.parameters.background)))
         return found
+
+    def _splits_of_pairs(self, pairs: Sequence[MergedPair]) -> dict[tuple[int, int], LocalSplit]:
+        """Return the best local split of the rows of each pair, by the numbers of both components."""
+        level = self.level
+        shares = level.sample.responsibilities(self.current.parameters)
+        parts = [Part.of(level.sample, pair.merged, shares[pair.first] + shares[pair.second]) for pair in pairs]
+        splits = self._splitter(2).splits_of(parts, level.executor)
+        return {(pair.first, pair.second): split for pair, split in zip(pairs, splits, strict=True)}
 
     # -- EM --
 
@@ -439,6 +446,10 @@ class Descent(Search):
             bar=bar,
             tell=self.monitor.tell if self._is_shown() else None,
         )
+
+
+def _no_solver() -> None:
+    """Return what there is in place of a solver for tables with fewer rows than columns."""
 
 
 def least_gain(outcome: Outcome) -> float:

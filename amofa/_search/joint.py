@@ -95,7 +95,7 @@ def neighbouring_ways(
     assert found.moments is not None
     parameters = found.parameters
     own = replace(problem, noise=Noise.COMPONENT, choice=replace(problem.choice, noise=Noise.COMPONENT))
-    splits = LocalSplitter(samples, own, solvers, np.inf).best_splits(parameters, found.moments.counts, known)
+    splits = LocalSplitter(own, solvers, np.inf).best_splits(samples, parameters, found.moments.counts, known)
     order = sorted((k for k, split in enumerate(splits) if split.children is not None), key=lambda k: -splits[k].gain)
     paying = [k for k in order if splits[k].gain > 0]
     chosen = [[k] for k in order[:_MOST_NEIGHBOURS]] + ([paying] if len(paying) > 1 else [])

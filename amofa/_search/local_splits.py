@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Covariance
@@ -18,7 +19,7 @@ from amofa._search.merges import merged_down, rows_of
 from amofa._search.splits import MOST_PARTS, Labels, Survey, layers, parts
 from amofa._search.state import LocalSplit
 from amofa._typing import FloatArray
-from amofa.threads import OneEach, in_order
+from amofa.threads import THREADS, Executor, OneEach
 
 # More rows than this are represented by evenly spread ones until the best start is known.
 _MOST_ROWS = 2048
@@ -46,64 +47,97 @@ _SAME_COST = 0.01
 _SAME_COUNT, _SAME_MEAN = 0.01, 0.02
 
 
+@dataclass(frozen=True)
+class Part:
+    """A component and its rows, which are all that a local split needs."""
+
+    component: Component
+    sample: Samples
+    rows: tuple[NDArray[np.intp], FloatArray] | None = None  # of the sample, with their weights; None for all
+
+    @classmethod
+    def of(cls, sample: Samples, component: Component, responsibilities: FloatArray) -> Part:
+        """Return a component with these responsibilities for the rows of a sample, (n,)."""
+        return cls(_own(component), sample, rows_of(sample, responsibilities))
+
+    def samples(self) -> Samples:
+        """Return the rows of the component."""
+        return self.sample if self.rows is None else self.sample.weighted(*self.rows)
+
+    # Other rows of the sample stay here.
+    def __reduce__(self) -> tuple[type[Part], tuple[Component, Samples]]:
+        return Part, (self.component, self.samples())
+
+
+@dataclass(frozen=True)
 class LocalSplitter:
     """Splits components of a mixture on their own rows.
 
-    Splits are found in the rows of `sample`. `solvers` has a `Solver` for each thread, or is None for wide tables. A
-    local fit that costs up to `worth_a_trial` nats per row more than the undivided component is tried on all rows.
+    `solvers` has a `Solver` for each thread, or None for wide tables. A local fit that costs up to `worth_a_trial` nats
+    per row more than the undivided component is tried on all rows.
     """
 
-    def __init__(
+    problem: Problem
+    solvers: OneEach[Solver | None]
+    worth_a_trial: float
+    most_parts: int = MOST_PARTS
+    thorough: bool = True
+
+    def best_splits(
         self,
         sample: Samples,
-        problem: Problem,
-        solvers: OneEach[Solver | None],
-        worth_a_trial: float,
-        most_parts: int = MOST_PARTS,
-        *,
-        thorough: bool = True,
-    ) -> None:
-        self.sample, self.problem, self.solvers, self.worth_a_trial = sample, problem, solvers, worth_a_trial
-        self.most_parts, self.thorough = most_parts, thorough
-        self.rough = problem.rough()
-
-    def best_splits(self, parameters: Parameters, counts: FloatArray, known: Sequence[LocalSplit]) -> list[LocalSplit]:
+        parameters: Parameters,
+        counts: FloatArray,
+        known: Sequence[LocalSplit],
+        executor: Executor = THREADS,
+    ) -> list[LocalSplit]:
         """Return the best local split of each component; known ones are kept for components that have not changed.
 
-        Components with the largest soft counts (K,) come first, so that threads do not wait for them at the end.
+        Components with the largest soft counts (K,) come first, so that no one waits for them at the end.
         """
         components = parameters.components()
         good = [split for split in known if split.thorough or not self.thorough]
         found = [next((split for split in good if _same(split.component, c)), None) for c in components]
         new = [k for k in np.argsort(-counts, kind="stable").tolist() if found[k] is None]
         if new:
-            responsibilities = self.sample.responsibilities(parameters)
-            splits = in_order(lambda: lambda k: self.best_split(components[k], responsibilities[k]), new)
-            for k, split in zip(new, splits, strict=True):
+            responsibilities = sample.responsibilities(parameters)
+            parts = [Part.of(sample, components[k], responsibilities[k]) for k in new]
+            for k, split in zip(new, self.splits_of(parts, executor), strict=True):
                 found[k] = split
         return [split for split in found if split is not None]
 
-    def starts_of(self, component: Component, responsibilities: FloatArray) -> list[Parameters]:
-        """Return pairs of components to start a local fit from; none if there are no rows to divide."""
-        whole = self._whole(component, responsibilities)
-        return [] if whole is None else self._starts(*self._survey(*self._few(*whole)))
+    def splits_of(self, parts: Sequence[Part], executor: Executor) -> list[LocalSplit]:
+        """Return the best local split of each part."""
+        splits = []
+        for split in executor.in_order(self._worker, parts):
+            # Where others do the work, no one else does.
+            self.problem.check()
+            splits.append(split)
+        return splits
 
-    def _whole(self, component: Component, responsibilities: FloatArray) -> tuple[Samples, Outcome] | None:
-        """Return the rows of a component and its fit to them; None if there are no rows to divide."""
-        local = rows_of(self.sample, responsibilities)
+    def _worker(self) -> Callable[[Part], LocalSplit]:
+        return self.best_split
+
+    def starts_of(self, part: Part) -> list[Parameters]:
+        """Return pairs of components to start a local fit from; none if there are no rows to divide."""
+        local = part.samples()
+        whole = self._whole(part.component, local)
+        return [] if whole is None else self._starts(*self._survey(*self._few(local, whole)))
+
+    def _whole(self, component: Component, local: Samples) -> Outcome | None:
+        """Return the fit of a component to its rows; None if there are no rows to divide."""
         if local.n_rows < 2:
             return None
         one = Parameters.from_components([component])
-        return local, profile_em(local, one, self.problem, self.solvers.get(), 1, choose_at_end=False)
+        return profile_em(local, one, self.problem, self.solvers.get(), 1, choose_at_end=False)
 
-    def best_split(self, component: Component, responsibilities: FloatArray) -> LocalSplit:
-        """Return the best local split of a component with these responsibilities for the rows, (n,)."""
-        component = _own(component)
+    def best_split(self, part: Part) -> LocalSplit:
+        """Return the best local split of a component."""
+        component, local = part.component, part.samples()
         none = LocalSplit(component, -np.inf, None, thorough=self.thorough)
-        found = self._whole(component, responsibilities)
-        if found is None:
+        whole = self._whole(component, local)
+        if whole is None:
             return none
-        local, whole = found
         few = self._few(local, whole)
         survey, x, weights = self._survey(*few)
         # Rows that are fewer than the columns may differ a little in each of these, which no line shows.
@@ -200,11 +234,12 @@ class LocalSplitter:
         Fits in which a single row or two are apart only count if they cost less than `least`.
         """
         fits: list[Outcome] = []
+        rough = self.problem.rough()
         for start in starts:
             fit = profile_em(
                 local,
                 start,
-                self.rough,
+                rough,
                 self.solvers.get(),
                 max_iter,
                 choose_at=choose_at,

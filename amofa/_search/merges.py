@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amofa._data.row_chunks import Samples
 from amofa._em.factor_analysis import Spread
@@ -126,12 +127,15 @@ def _merged(
     return MergedPair(a, b, merged, best.cost - separate + labels + weights)
 
 
-def rows_of(samples: Samples, responsibilities: FloatArray) -> Samples:
-    """Return the rows with enough of these responsibilities, (n,), which are multiplied by the row weights."""
+def rows_of(samples: Samples, responsibilities: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return the positions of rows with enough of these responsibilities, (n,), multiplied by the row weights.
+
+    With them come their own weights.
+    """
     weights = samples.weights
     least = LEAST_RESPONSIBILITY if weights is None else LEAST_RESPONSIBILITY * weights
     rows = np.flatnonzero(responsibilities > least)
-    return samples.weighted(rows, np.ascontiguousarray(responsibilities[rows]))
+    return rows, np.ascontiguousarray(responsibilities[rows])
 
 
 def _refitted(
@@ -146,7 +150,7 @@ def _refitted(
 
     In the first bound, rows keep the weights that they have in the tails of the two.
     """
-    local = rows_of(samples, responsibilities)
+    local = samples.weighted(*rows_of(samples, responsibilities))
     two = Parameters.from_components([parameters.component(k) for k in (pair.first, pair.second)])
     apart = profile_em(local, two, problem, solver, 1, choose_at_end=False)
     one = Parameters.from_components([pair.merged])
