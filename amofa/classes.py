@@ -34,7 +34,7 @@ from amofa._data.deduplicate import merge_repeats
 from amofa._data.npz import read_arrays, write_arrays
 from amofa._data.row_chunks import Samples
 from amofa._data.standardize import Coordinates, floor_variances, with_constant_columns
-from amofa._model.files import model_from_arrays
+from amofa._model.files import CLASSES_FORMAT, model_from_arrays
 from amofa._model.posterior import Rows
 from amofa._search.monitor import FitInterrupted
 from amofa._search.options import FitOptions
@@ -50,7 +50,9 @@ NOISE_FLOOR = 0.06
 # The share is of less for a class that is narrower than this part of the mean variance, on average over the columns: so
 # narrow, it would lose its own rows. In one column only, a class may well be narrow by coincidence.
 _NARROW = 1 / 5
-# The least share of the mean variance that is the scale of a class of equal rows.
+# More rows than this tell the variance of their class.
+_FEW_ROWS = 10.0
+# The least share of the mean variance that is the scale of a class of so many equal rows; of more rows it is less.
 _EQUAL = 1e-4
 # From this number on, equal rows are not few rows of a wider class, which would borrow covariance.
 _LEAST_EQUAL = 2.0
@@ -58,7 +60,7 @@ _LEAST_EQUAL = 2.0
 PARTS = 3
 MOST_ROWS = 1000
 # What a file of classes says of itself.
-_FORMAT, _VERSION = "amofa.ClassMixtures", 1
+_VERSION = 1
 # Shapes of a pooling in a file: without power, as it was first, and with it.
 _POOLINGS = ((2,), (3,))
 # Marks of rows, besides the numbers of parts: in no training set except the whole one, or in all of them.
@@ -169,7 +171,7 @@ class ClassMixtures:
         if names is not None and len(names) != len(self.models):
             raise ValueError(f"names has {len(names)} entries for {len(self.models)} classes; give one for each")
         arrays: dict[str, Any] = {
-            "format": np.array(_FORMAT),
+            "format": np.array(CLASSES_FORMAT),
             "version": np.array(_VERSION),
             "log_priors": self.log_priors,
             "pooling": np.array(self.pooling),
@@ -205,7 +207,7 @@ def load_classes(path: str | os.PathLike[str]) -> ClassMixtures:
     """
     try:
         arrays = read_arrays(path)
-        if str(arrays.pop("format", "")) != _FORMAT or int(arrays.pop("version")) != _VERSION:
+        if str(arrays.pop("format", "")) != CLASSES_FORMAT or int(arrays.pop("version")) != _VERSION:
             raise ValueError("another format or version")
         log_priors, pooling, names = (arrays.pop(name) for name in ("log_priors", "pooling", "names"))
         models = [MixtureOfFactorAnalyzers._from_fit(*model_from_arrays(part)) for part in _of_classes(arrays)]
@@ -421,7 +423,8 @@ class _Rows:
             relative = (variances[:, varies] / within[varies]).mean(axis=1)
         # A column that varies between classes only has as much within as one row may have.
         within = np.where(varies, within, with_constant_columns(whole.deviation**2, whole) / counts.sum())
-        missing = np.where(relative > 0, 1 / counts, np.maximum(1 / counts**2, _EQUAL))
+        known = np.maximum(counts / _FEW_ROWS, 1.0)
+        missing = np.where(relative > 0, 1 / counts, np.maximum(1 / counts**2, _EQUAL)) / known
         return np.asarray(within * np.minimum(relative / _NARROW + missing, 1.0)[:, None])
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
