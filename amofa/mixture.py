@@ -313,7 +313,7 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         for z, _ in samples.chunks():
             np.matmul(z.T, basis, out=X[start : start + z.shape[1]])
             start += z.shape[1]
-        return self._framed(X, self._names_of_columns(), Z)
+        return self._framed(X, self._names_of_columns(None), Z)
 
     # -- columns given others --
 
@@ -430,7 +430,7 @@ class MixtureOfFactorAnalyzers(DescribedMixture):
         filled = np.full((len(table), d), np.nan)
         filled[:, known] = table
         fill(self._parameters, filled, check_random_state(random_state) if draws else None)
-        return self._framed(filled, self._names_of_columns(), X)
+        return self._framed(filled, self._names_of_columns(X if known_columns is None else None), X)
 
     # -- criteria --
 

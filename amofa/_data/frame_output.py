@@ -33,7 +33,7 @@ def make_frame(columns: Mapping[str, NDArray[Any]], library: str | None = None) 
     return load_library(library)[1].DataFrame(dict(columns))
 
 
-def frame_of_array(values: NDArray[Any], names: Sequence[str], X: Any, library: str) -> Any:
+def frame_of_array(values: NDArray[Any], names: Sequence[Any], X: Any, library: str) -> Any:
     """Return a table (n, c) as a frame, or values (n,) as a series, with the index of X if it has one."""
     module = load_library(library)[1]
     if library == "polars":

@@ -20,6 +20,8 @@ from amofa.history import FitReport, Step
 _FORMAT = "amofa.MixtureOfFactorAnalyzers"
 # That of files of streams, which `amofa._stream.files` reads.
 STREAM_FORMAT = "amofa.Stream"
+# That of models of classes, which `amofa.classes` reads.
+CLASSES_FORMAT = "amofa.ClassMixtures"
 _VERSION = 7
 
 # The arrays of a file: kind of value and shape. There are K components with P factors in all; d features, and N names,
@@ -164,7 +166,13 @@ def _report(arrays: _Arrays, parameters: Parameters) -> FitReport:
 
 
 def _check_layout(arrays: _Arrays) -> None:
-    for name in ("format", "version", "is_fitted"):
+    check_array(arrays, "format", *_MODEL["format"], {})
+    if arrays["format"] == CLASSES_FORMAT:
+        raise ValueError(
+            "it holds the models of a classifier; `amofa predict` predicts classes with it, "
+            "and `amofa.classes.load_classes` reads it"
+        )
+    for name in ("version", "is_fitted"):
         check_array(arrays, name, *_MODEL[name], {})
     if arrays["format"] != _FORMAT:
         raise ValueError(f"its format is {str(arrays['format'])[:SHOWN_CHARACTERS]!r}, not {_FORMAT!r}")

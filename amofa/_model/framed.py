@@ -57,14 +57,18 @@ class FramedMixture(BaseMixture):
         self._output = check_output(transform)
         return self
 
-    def _framed(self, values: Result, names: Iterable[str], X: Any) -> Result:
+    def _framed(self, values: Result, names: Iterable[Any], X: Any) -> Result:
         """Return an array of results for the rows of X, or a frame or series of it, if that is wanted."""
         if self._output == "default":
             return values
         return cast(Result, frame_of_array(np.asarray(values), list(names), X, self._output))
 
-    def _names_of_columns(self) -> Sequence[str]:
-        return self.feature_names or [f"x{j}" for j in range(self.n_features)]
+    def _names_of_columns(self, X: Any) -> Sequence[Any]:
+        """Return the names of the model's columns; without any, what pandas calls those of X, if they are the same."""
+        if self.feature_names:
+            return self.feature_names
+        labels = getattr(X, "columns", ()) if self._output == "pandas" and hasattr(X, "iloc") else ()
+        return labels if len(labels) == self.n_features else [f"x{j}" for j in range(self.n_features)]
 
     def _names_of_factors(self, k: int) -> list[str]:
         return [f"z{k}_{q}" for q in range(self.n_factors[k])]

@@ -87,9 +87,12 @@ def test_polars(model, rows):
 
 
 def test_columns_without_names(make_model):
-    pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas")
     plain = make_model(1, 2, (0,)).set_output(transform="pandas")
     assert list(plain.impute([[1.0, 2.0]])) == ["x0", "x1"]
+    numbered = pandas.DataFrame([[1.0, np.nan]], columns=[3, 1])
+    assert list(plain.impute(numbered)) == [3, 1]
+    assert list(plain.impute(numbered, known_columns=[1, 0])) == ["x0", "x1"]
 
 
 def test_copies_keep_the_output_and_pictures_want_arrays(model, rows):
