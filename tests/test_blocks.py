@@ -169,7 +169,7 @@ def test_functions_frames_and_names(rng):
 
 
 def test_npy(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(amofa.blocks, "_BLOCK_VALUES", 3 * 1000)
+    monkeypatch.setattr(amofa.blocks._files, "_BLOCK_VALUES", 3 * 1000)
     X, w = groups(rng), rng.random(6000)
     for i, (rows, weights) in enumerate(zip(np.array_split(X, 3), np.array_split(w, 3), strict=True)):
         np.save(tmp_path / f"x{i}.npy", rows)
@@ -192,7 +192,7 @@ def test_npy(rng, tmp_path, monkeypatch):
 
 def test_parquet(rng, tmp_path, monkeypatch):
     pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    monkeypatch.setattr(amofa.blocks, "_BLOCK_VALUES", 3 * 1000)
+    monkeypatch.setattr(amofa.blocks._files, "_BLOCK_VALUES", 3 * 1000)
     X, w = groups(rng), rng.random(6000)
     X[0, 0] = np.nan
     frame = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(w=w, name="text", whole=np.arange(6000) % 7)
@@ -206,8 +206,20 @@ def test_parquet(rng, tmp_path, monkeypatch):
     assert_same(fit(blocks), fit(X, sample_weight=w))
     files = [tmp_path / "set" / f"{i}.parquet" for i in (2, 0)]
     np.testing.assert_array_equal(next(iter(from_parquet(files, ["whole"])))[0][:3], [[3.0], [4.0], [5.0]])
+    (tmp_path / "set").rename(tmp_path / "day.parquet")
+    for path in (tmp_path, str(tmp_path / "*.parquet"), str(tmp_path / "day.parquet" / "*.parquet")):
+        np.testing.assert_array_equal(np.concatenate([rows for rows, _ in from_parquet(path, ["b"])])[:, 0], X[:, 1])
+    (tmp_path / "day.parquet").rename(tmp_path / "set")
     with pytest.raises(ValueError, match="column 'name' does not hold numbers"):
         from_parquet(tmp_path / "set", weights="w")
+    for columns, message in (
+        ([], "no columns to read"),
+        ("ab", r"got 'ab'; pass \['ab'\]"),
+        (["a", "a"], "has 'a' twice"),
+        (["a", "w"], "'w' has the weights"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            from_parquet(tmp_path / "set", columns, weights="w")
     with pytest.raises(ValueError, match="no column 'x'; it has a, b"):
         from_parquet(tmp_path / "set", ["x"])
 
@@ -223,7 +235,7 @@ def test_parquet_in_single_precision(rng, tmp_path):
 
 def test_zarr(rng, tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
-    monkeypatch.setattr(amofa.blocks, "_BLOCK_VALUES", 3 * 1000)
+    monkeypatch.setattr(amofa.blocks._files, "_BLOCK_VALUES", 3 * 1000)
     X, w = groups(rng), rng.random(6000)
     array = zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(700, 3))
     weights = zarr.create_array(tmp_path / "w.zarr", data=w, chunks=(700,))
@@ -247,7 +259,7 @@ def test_predictions_are_those_of_the_array(rng, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     X = groups(rng)
     model, path = amofa.fit(X[:500], background="uniform"), tmp_path / "labels.parquet"
-    blocks = Blocks(np.array_split(X, 4))
+    blocks = Blocks([*np.array_split(X, 4), X[:0]])
     assert write_predictions(model, blocks, path, proba=True, scores=True, log_density=True) == 6000
     table = parquet.read_table(path)
     np.testing.assert_array_equal(table["label"], model.predict(X))
@@ -261,9 +273,15 @@ def test_a_file_of_predictions_is_complete_or_not_there(rng, tmp_path):
     pytest.importorskip("pyarrow")
     X = groups(rng, 100)
     model = amofa.fit(X)
-    for bad in ([], [X[:, :2]], [X, X[:, :2]]):
-        with pytest.raises(ValueError, match=r"columns|no blocks"):
+    for bad, message in (
+        ([], "no blocks"),
+        ([X[:0]], "no rows in any block"),
+        ([X, X[:, :2]], "block 1 of X has 2 columns, but the model was made for 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
             write_predictions(model, Blocks(bad), tmp_path / "p.parquet")
+    with pytest.raises(TypeError, match=r"got ndarray; model\.predict takes arrays"):
+        write_predictions(model, X, tmp_path / "p.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -276,8 +294,11 @@ def test_what_can_be_read_only_once_is_refused(rng):
         Blocks(x for x in np.array_split(X, 3))
     with pytest.raises(TypeError, match="weights can be read only once"):
         Blocks([X], weights=iter([X[:, 0]]))
-    with pytest.raises(TypeError, match="blocks must be a sequence of functions, or an iterable of arrays, got int"):
-        Blocks(3)
+    for other in (3, groups(rng), "x.npy", {"a": [1.0]}):
+        with pytest.raises(
+            TypeError, match=r"or an iterable of arrays, got (int|ndarray|str|dict); \[X\] is one block"
+        ):
+            Blocks(other)
 
 
 @pytest.mark.parametrize(
@@ -286,21 +307,31 @@ def test_what_can_be_read_only_once_is_refused(rng):
         ([], {}, "no blocks"),
         ([np.zeros(3)], {}, "block 0 of X must have two dimensions"),
         ([np.zeros((0, 3))], {}, "no rows in any block"),
-        ([np.ones((3000, 3)), np.ones((2, 2))], {}, "block 1 of X has 2 columns"),
+        ([np.ones((3000, 3)), np.ones((2, 2))], {}, "block 1 of X has 2 columns, but the others have 3"),
         ([np.ones((3000, 3)), np.full((2, 3), np.inf)], {}, "block 1 of X has 6 values that are infinite"),
         ([np.full((3000, 3), np.nan)], {}, "no value in any row"),
         ([np.ones((3000, 3))], {"weights": np.zeros(3000)}, "weights of all blocks are 0"),
         ([np.ones((3000, 3))], {"weights": np.full(3000, 1e99)}, "out of range"),
-        ([np.ones((3000, 3))], {"weights": np.ones(2999)}, "weights of block 0 has shape"),
+        ([np.ones((3000, 3))], {"weights": np.ones(2999)}, "sample_weight of block 0 has shape"),
         ([np.ones((3000, 3))], {"weights": np.ones(3001)}, "3001 weights, but 3000 rows"),
         ([np.ones((3000, 3))], {"weights": [np.ones(3000), np.ones(1)]}, "not as many blocks of weights"),
-        ([np.ones((3000, 3))], {"weights": [-np.ones(3000)]}, "weights of block 0 must be finite and not negative"),
+        ([np.ones((3000, 3))] * 2, {"weights": [np.ones(3000), None]}, "block 1 of weights is None"),
+        (
+            [np.ones((3000, 3))],
+            {"weights": [-np.ones(3000)]},
+            "sample_weight of block 0 must be finite and not negative",
+        ),
         ([np.ones((3000, 3))], {"feature_names": "ab"}, "2 names for 3 features"),
     ],
 )
 def test_errors_name_the_block(blocks, options, message):
     with pytest.raises(ValueError, match=message):
         amofa.fit(Blocks(blocks, **options))
+
+
+def test_a_block_that_is_no_table_is_named(rng):
+    with pytest.raises(TypeError, match="block 1 of X must be an array or a frame, got NoneType"):
+        amofa.fit(Blocks([groups(rng), None]))
 
 
 def test_errors_of_functions_name_the_block(rng):
@@ -328,6 +359,9 @@ def test_options_that_need_all_rows_are_refused(rng):
         amofa.fit(blocks, sample_weight=np.ones(6000))
     with pytest.raises(TypeError, match=r"X is in blocks, which amofa\.fit takes"):
         amofa.fit(groups(rng, 100)).predict(blocks)
+    estimators = pytest.importorskip("amofa.sklearn")
+    with pytest.raises(TypeError, match=r"X is in blocks, which amofa\.fit takes"):
+        estimators.AMoFA().fit(blocks)
 
 
 def test_frames_of_other_columns_and_blocks_that_change_are_refused(rng):

@@ -83,10 +83,13 @@ class _Check:
         lengths, has_weights = np.array([n]), weights is not None
         if n == 0:
             return Facts(lengths, True, 0.0, 0.0, 0, has_weights)
-        _, is_incomplete = check_incomplete_table(rows, name=f"block {number} of X", n_features=self.n_features)
+        name = f"block {number} of X"
+        table, is_incomplete = check_incomplete_table(rows, name=name)
+        if table.shape[1] != self.n_features:
+            raise ValueError(f"{name} has {table.shape[1]} columns, but the others have {self.n_features}")
         if weights is None:
             return Facts(lengths, not is_incomplete, float(n), 1.0, n, False)
-        checked = as_weights(weights, n, f"the weights of block {number}")
+        checked = as_weights(weights, n, f"sample_weight of block {number}")
         with np.errstate(over="ignore"):
             total = float(checked.sum())
         return Facts(lengths, not is_incomplete, total, float(checked.max()), int(np.count_nonzero(checked)), True)

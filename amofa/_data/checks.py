@@ -75,13 +75,18 @@ def check_not_masked(values: ArrayLike, name: str, remedy: str) -> None:
         raise ValueError(f"{name} has masked values; {remedy}")
 
 
+def check_not_in_blocks(X: Any, name: str = "X") -> None:
+    """Check that rows are not in blocks, where only tables can be used."""
+    if isinstance(X, BlockSource):
+        raise TypeError(f"{name} is in blocks, which amofa.fit takes; elsewhere, pass one block after the other")
+
+
 def _as_table(X: ArrayLike, name: str, n_features: int | None) -> NDArray[Any]:
     # If there is a sparse matrix, this is imported already; importing it here would slow down `import amofa`.
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass {name}.toarray()")
-    if isinstance(X, BlockSource):
-        raise TypeError(f"{name} is in blocks, which amofa.fit takes; elsewhere, pass one block after the other")
+    check_not_in_blocks(X, name)
     if hasattr(X, "collect") and not hasattr(X, "__array__"):
         raise TypeError(f"{name} is a lazy frame; pass {name}.collect()")
     try:
@@ -92,7 +97,7 @@ def _as_table(X: ArrayLike, name: str, n_features: int | None) -> NDArray[Any]:
         raise _no_numbers(X, name, error) from None
     table = _as_real(array, X, name)
     if table.ndim != 2:
-        hint = f"; use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row"
+        hint = "; use reshape(-1, 1) for one column or reshape(1, -1) for one row"
         raise ValueError(
             f"{name} must have two dimensions (rows, columns), got {table.ndim}{hint if table.ndim == 1 else ''}"
         )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
-from amofa.blocks import Blocks, from_parquet, parquet_columns
+from amofa.blocks import Blocks, from_parquet
+from amofa.blocks._parquet import parquet_columns
 from amofa.cli._columns import Selection
 from amofa.cli._parquet import PARQUET
 from amofa.cli._text import suffix
@@ -41,4 +43,6 @@ def check_parquet_output(arguments: argparse.Namespace) -> str:
     """Return the path of the output, which must be that of a .parquet file."""
     if arguments.output is None or suffix(arguments.output) != PARQUET:
         raise ValueError(f"labels of the folder {arguments.file} are written block by block: add -o LABELS.parquet")
+    if Path(arguments.file).resolve() in Path(arguments.output).resolve().parents:
+        raise ValueError(f"{arguments.output} is in the folder that is read, and would be read with it the next time")
     return str(arguments.output)

@@ -21,6 +21,8 @@ _INPUTS = ("file", "model", "init", "train", "test")
 
 def read(arguments: argparse.Namespace, source: str, **options: Any) -> Table:
     """Read a table with the options that all commands on tables have."""
+    if is_dataset(source):
+        raise ValueError(f"{source} is a folder; only fit and predict read folders of .parquet files, others one file")
     of_tables = ("columns", "exclude", "index", "delimiter", "decimal", "header", "key", "missing")
     return read_table(source, **{name: getattr(arguments, name) for name in of_tables}, **options)
 

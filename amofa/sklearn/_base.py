@@ -17,6 +17,7 @@ from amofa._background import LogDensity
 from amofa._data.checks import (
     check_incomplete_rows,
     check_incomplete_table,
+    check_not_in_blocks,
     check_not_masked,
     check_weights,
     without_mask,
@@ -188,12 +189,14 @@ def names_of_columns(estimator: Any) -> tuple[str, ...] | None:
 
 def training_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     """Return the rows to fit, float64 or float32, whose cells are still to be checked, and note their columns."""
+    check_not_in_blocks(X)
     rows: NDArray[Any] = validate_data(estimator, without_mask(X), dtype=FLOATS, ensure_all_finite=False)
     return rows
 
 
 def further_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     """Return rows to learn from besides the first ones, float64 or float32, whose cells are still to be checked."""
+    check_not_in_blocks(X)
     rows: NDArray[Any] = validate_data(estimator, without_mask(X), dtype=FLOATS, reset=False, ensure_all_finite=False)
     return rows
 
@@ -201,6 +204,7 @@ def further_rows(estimator: Any, X: ArrayLike) -> NDArray[Any]:
 def training_rows_and_targets(estimator: Any, X: ArrayLike, y: ArrayLike, **checks: Any) -> tuple[Any, Any]:
     """Return the same with the targets or labels of the rows."""
     check_not_masked(y, "y", "drop such rows")
+    check_not_in_blocks(X)
     rows, targets = validate_data(estimator, without_mask(X), y, dtype=FLOATS, ensure_all_finite=False, **checks)
     return rows, targets
 

@@ -49,5 +49,9 @@ def test_what_folders_cannot_have_is_refused(refusal):
     assert "'size' does not hold numbers" in refusal("fit", "rows")
     assert "no --missing" in refusal("fit", "rows", "--missing", "-9")
     assert "add -o LABELS.parquet" in refusal("predict", "model.npz", "rows", "--columns", "x,y")
+    options = ("--columns", "x,y", "-o", "rows/labels.parquet")
+    assert "rows/labels.parquet is in the folder that is read" in refusal("predict", "model.npz", "rows", *options)
+    for command in ("inspect rows", "report model.npz rows", "scan rows", "score model.npz rows"):
+        assert "rows is a folder; only fit and predict read folders" in refusal(*command.split())
     os.mkdir("empty")
     assert "there is no .parquet file in empty" in refusal("fit", "empty")

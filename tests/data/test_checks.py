@@ -35,7 +35,7 @@ def test_tables_of_no_numbers_are_refused(table, message):
     ("table", "message"),
     [
         (np.eye(2) * 1j, "X is complex; pass its real part"),
-        (np.arange(3.0), r"must have two dimensions \(rows, columns\), got 1; use X.reshape\(-1, 1\)"),
+        (np.arange(3.0), r"must have two dimensions \(rows, columns\), got 1; use reshape\(-1, 1\)"),
         ([], "must have two dimensions .*, got 1"),
         (3.0, r"must have two dimensions \(rows, columns\), got 0$"),
         (np.zeros((2, 2, 2)), r"must have two dimensions \(rows, columns\), got 3$"),
