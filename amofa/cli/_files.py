@@ -14,6 +14,7 @@ from amofa._typing import FloatArray
 from amofa.cli._tables import Table, read_table
 from amofa.cli._text import STANDARD_STREAM
 from amofa.mixture import MixtureOfFactorAnalyzers
+from amofa.plot._axes import picture_formats
 
 # Arguments that name input files.
 _INPUTS = ("file", "model", "init", "train", "test")
@@ -60,12 +61,16 @@ def check_regular_output(arguments: argparse.Namespace, things: str, option: str
 
 
 def check_picture(arguments: argparse.Namespace, option: str = "output") -> None:
-    """Check that a picture can be written, and that its file has an extension."""
+    """Check that a picture can be written, and that its file has the extension of a format."""
     check_regular_output(arguments, "pictures", option)
     path = getattr(arguments, option)
-    if not Path(path).suffix:
+    extension = Path(path).suffix
+    if not extension:
         # Matplotlib would append an extension, and so write another file.
         raise ValueError(f"{path} has no extension that gives the format; add .png, .pdf or .svg")
+    formats = picture_formats()
+    if extension.lower() not in formats:
+        raise ValueError(f"pictures cannot be written as {extension}, for {path}; use one of {', '.join(formats)}")
 
 
 def table_target(arguments: argparse.Namespace) -> str | TextIO:

@@ -77,6 +77,11 @@ def use_files() -> None:
     pyplot().switch_backend("agg")
 
 
+def picture_formats() -> list[str]:
+    """Return the extensions of the files that figures can be written to, such as ".png"."""
+    return sorted(f".{name}" for name in pyplot().FigureCanvasBase.get_supported_filetypes())
+
+
 def axes_for(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
     """Return the given axes, or those of a new figure of a size in inches."""
     plt = pyplot()

@@ -92,7 +92,7 @@ def test_formats(fitted, run, name, start):
     ("argv", "message"),
     [
         ("model.npz", "the following arguments are required: -o/--output (see amofa plot --help)"),
-        ("model.npz -o out.xyz", "Format 'xyz' is not supported"),
+        ("model.npz -o out.xyz", "pictures cannot be written as .xyz, for out.xyz; use one of ."),
         ("model.npz -o noext", "noext has no extension that gives the format; add .png, .pdf or .svg"),
         ("model.npz -o -", "- is not a regular file; pictures are written to such files only"),
         ("model.npz -o no/out.png", "no/out.png: there is no folder no"),
