@@ -22,11 +22,7 @@ from amofa.plot._axes import (
     dots,
     drawn_rows,
     ink,
-    legend_above,
-    legend_beside,
     log_scale,
-    name_axes,
-    name_points,
     outline,
 )
 from amofa.plot._plane import (
@@ -41,6 +37,7 @@ from amofa.plot._plane import (
     make_view,
     whole_rows,
 )
+from amofa.plot._room import legend_above, legend_beside, make_room, name_axes, name_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,6 +112,7 @@ def density(
     name_axes(ax, feature_names(model)[j], "density")
     ax.set_ylim(bottom=0.0)
     legend_beside(ax)
+    make_room(ax)
     return ax
 
 
@@ -263,6 +261,7 @@ def contours(
         ax.contourf(x, y, heights, [*levels, np.inf], colors=shades)
         ax.contour(x, y, heights, levels, colors=[color], linewidths=1.1)
     name_axes(ax, *view.labels)
+    make_room(ax)
     return ax
 
 
@@ -363,8 +362,9 @@ def outliers(
         log_scale(ax, spread)
     ax.margins(x=0.05)
     name_axes(ax, "row", "below the median log density, nats")
-    named = dict.fromkeys([*lowest[:number].tolist(), *rare[:number].tolist()])
-    name_points(ax, [(i, float(depths[i]), str(names[i])) for i in named])
     if len(rare) or len(beside):
         legend_above(ax)
+    make_room(ax)
+    named = dict.fromkeys([*lowest[:number].tolist(), *rare[:number].tolist()])
+    name_points(ax, [(i, float(depths[i]), str(names[i])) for i in named])
     return ax

@@ -12,20 +12,10 @@ from amofa._data.dataframes import column_positions
 from amofa._model.clusters import Clusters
 from amofa._model.report import Report
 from amofa._typing import FloatArray
-from amofa.plot._axes import (
-    axes_for,
-    component_colors,
-    ink,
-    legend_beside,
-    make_groups,
-    name_axes,
-    name_lines,
-    plain_text,
-    pyplot,
-    shortened,
-)
+from amofa.plot._axes import axes_for, component_colors, ink, make_groups, pyplot
 from amofa.plot._density import draw_marginals
 from amofa.plot._plane import check_model, check_rows, feature_names, make_view
+from amofa.plot._room import legend_beside, make_room, name_axes, name_lines, plain_text, shortened
 from amofa.plot._rows import draw_clusters, look_of
 
 if TYPE_CHECKING:
@@ -110,10 +100,11 @@ def profiles(
         _name_columns(ax, names)
         name_axes(ax, "column", unit)
     else:
+        name_axes(ax, unit, "")
         name_lines(ax, names)
         ax.set_ylim(len(names) - 0.5, -0.5)
-        name_axes(ax, unit, "")
     legend_beside(ax)
+    make_room(ax)
     return ax
 
 

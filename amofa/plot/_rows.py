@@ -21,14 +21,11 @@ from amofa.plot._axes import (
     Color,
     Groups,
     axes_for,
-    color_bar,
     component_colors,
     dots,
     drawn_rows,
     ink,
-    legend_beside,
     make_groups,
-    name_axes,
     outline,
 )
 from amofa.plot._density import POINTS, REACH, draw_histogram
@@ -44,6 +41,7 @@ from amofa.plot._plane import (
     make_view,
     whole_rows,
 )
+from amofa.plot._room import color_bar, is_small, legend_beside, make_room, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +53,9 @@ _MOST_NUMBERS = 40
 # The least distance of two numbers, as a share of the width and height; every so many points of an ellipse, there is a
 # place for one.
 _APART, _PLACES = 0.04, 15
-# Up to this number, they are drawn at two distances.
+# The least share of the rows whose band of responsibilities has a number.
+_LEAST_BAND = 0.02
+# Up to this number of components, ellipses are drawn at two distances.
 _MOST_DOUBLE = 15
 
 
@@ -120,7 +120,8 @@ def clusters(
     ax = axes_for(ax)
     draw_clusters(ax, model, view, table, look_of(model, found), found, groups)
     name_axes(ax, *view.labels)
-    legend_beside(ax, groups)
+    legend_beside(ax, groups, is_numbered=True)
+    make_room(ax)
     return ax
 
 
@@ -201,10 +202,7 @@ def draw_ellipses(ax: Axes, view: View, look: Look, *, is_plain: bool = False) -
 
 def _number_ellipses(ax: Axes, view: View, look: Look) -> None:
     """Write the numbers of components at their means, or on their ellipses where another number is at the mean."""
-    from matplotlib.patheffects import withStroke
-
-    halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
-    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small", "fontweight": "bold"}
+    style = _number_style(ax)
     limits = np.array([ax.get_xlim(), ax.get_ylim()]).T
     taken: list[FloatArray] = []
     for k, (color, number) in enumerate(zip(look.colors, look.numbers, strict=True)):
@@ -215,7 +213,16 @@ def _number_ellipses(ax: Axes, view: View, look: Look) -> None:
         place = is_free.index(True) if any(is_free) else 0
         taken.append(shares[place])
         x, y = places[place].tolist()
-        ax.text(x, y, str(number), color=outline(ax, color), path_effects=halo, clip_on=True, **style)
+        ax.text(x, y, str(number), color=outline(ax, color), **style)
+
+
+def _number_style(ax: Axes) -> dict[str, Any]:
+    """Return the style of numbers of components, with an edge that sets them off from what is below."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
+    centre = {"ha": "center", "va": "center", "clip_on": True}
+    return {**centre, "fontsize": "small", "fontweight": "bold", "path_effects": halo}
 
 
 def uncertainty(
@@ -268,8 +275,10 @@ def uncertainty(
     x, y = points.T
     shown = ax.scatter(x, y, c=doubt[order], cmap=_doubt_colors(), vmin=0.0, vmax=0.5, **style)
     limit_axes(ax, view, model.weights, points)
-    color_bar(ax, shown, "probability of other components", extend="max" if doubt.max() > 0.5 else None)
     name_axes(ax, *view.labels)
+    make_room(ax)
+    name = "uncertainty" if is_small(ax) else "probability of other components"
+    color_bar(ax, shown, name, extend="max" if doubt.max() > 0.5 else None)
     return ax
 
 
@@ -345,9 +354,9 @@ def factor_scores(
     else:
         _draw_scores_of_two(ax, scores, [color] if groups is None else groups.row_colors, degrees)
         legend_beside(ax, groups)
-    ax.set_xlabel(f"factor {shown[0]}")
-    ax.set_ylabel("density" if p == 1 else f"factor {shown[1]}")
-    ax.set_title(f"component {k}: {len(selected)} rows", fontsize="medium")
+    name_axes(ax, f"factor {shown[0]}", "density" if p == 1 else f"factor {shown[1]}")
+    ax.set_title(f"component {k}: {len(selected)} rows", fontsize="small" if is_small(ax) else "medium")
+    make_room(ax)
     return ax
 
 
@@ -419,7 +428,16 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
     ax.stackplot(edges, heights.T, colors=colors, labels=texts, linewidth=0, antialiased=False)
     ax.set_xlim(0, len(proba))
     ax.set_ylim(0.0, 1.0)
-    ax.set_xlabel("rows, by component")
-    ax.set_ylabel("responsibility")
-    legend_beside(ax)
+    _number_bands(ax, found[order])
+    name_axes(ax, "rows, by component", "responsibility")
+    legend_beside(ax, is_numbered=True)
+    make_room(ax)
     return ax
+
+
+def _number_bands(ax: Axes, found: NDArray[np.intp]) -> None:
+    """Write the numbers of components on the bands of their rows, which are sorted, where a band is wide enough."""
+    for k in np.unique(found).tolist():
+        rows = np.flatnonzero(found == k)
+        if len(rows) > _LEAST_BAND * len(found):
+            ax.text(float(rows.mean()) + 0.5, 0.5, str(k), color=ink(ax), **_number_style(ax))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from amofa._data.checks import check_choice
 from amofa._model.scan_table import Scan
-from amofa.plot._axes import axes_for, component_colors, ink, legend_above, whole_ticks
+from amofa.plot._axes import axes_for, component_colors, ink, whole_ticks
+from amofa.plot._room import legend_above, make_room, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +56,9 @@ def scan(scan: Scan, *, criterion: str = "cost", ax: Axes | None = None) -> Axes
         ax.plot([row.n_components for row in rows], values, marker=marker, ms=5, lw=1.2, color=color, label=kind)
     best = min(scan, key=lambda row: float(getattr(row, criterion)))
     ax.plot(best.n_components, getattr(best, criterion), "o", mfc="none", mec=ink(ax), ms=13, label="lowest")
-    ax.set_xlabel("number of components")
-    ax.set_ylabel(f"cost ({scan.criterion}), nats" if criterion == "cost" else criterion.upper())
+    name = f"cost ({scan.criterion}), nats" if criterion == "cost" else criterion.upper()
+    name_axes(ax, "number of components", name)
     whole_ticks(ax.xaxis)
     legend_above(ax)
+    make_room(ax)
     return ax

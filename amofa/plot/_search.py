@@ -10,20 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from amofa._model.base import BaseMixture
 from amofa.history import LiveStep, Step
-from amofa.plot._axes import (
-    Color,
-    axes_for,
-    component_colors,
-    drawn_rows,
-    has_layout,
-    ink,
-    legend_above,
-    log_scale,
-    name_axes,
-    pyplot,
-    whole_ticks,
-)
+from amofa.plot._axes import Color, axes_for, component_colors, drawn_rows, ink, log_scale, pyplot, whole_ticks
 from amofa.plot._plane import View, check_model, check_rows, make_view
+from amofa.plot._room import is_small, legend_above, make_room, name_axes
 from amofa.plot._rows import Look, draw_clusters
 
 if TYPE_CHECKING:
@@ -79,22 +68,18 @@ def evolution(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | N
     _draw_steps(ax, steps, costs - costs[result], result)
     log_scale(ax, _LINEAR)
     ax.set_ylim(bottom=min(-0.3, 1.3 * float((costs - costs[result]).min())))
-    ax.set_ylabel(f"cost above {costs[result]:.1f} nats{_named(search)}")
+    _finish_steps(ax, f"cost above {costs[result]:.1f} nats{_named(search)}")
     numbers = ax.twinx()
     accepted = [i for i, step in enumerate(steps) if step.accepted]
     counts = [steps[i].n_components for i in accepted]
     numbers.step([*accepted, len(steps) - 1], [*counts, counts[-1]], where="post", color=_COMPONENTS, linewidth=1.0)
-    if has_layout(ax):
-        numbers.set_ylabel("components (grey)")
-    else:  # the numbers inside, off other axes
-        numbers.tick_params(direction="in", pad=-4, labelcolor=_COMPONENTS)
-        for tick in numbers.get_yticklabels():
-            tick.set_horizontalalignment("right")
+    name_axes(numbers, "", "components (grey)")
     numbers.set_ylim(0, max(step.n_components for step in steps) + 1)
     whole_ticks(numbers.yaxis)
     # Costs on top of the grey line.
     ax.set_zorder(numbers.get_zorder() + 1)
     ax.patch.set_visible(False)
+    make_room(ax, numbers)
     return ax
 
 
@@ -138,10 +123,10 @@ def cost(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axes | None =
     ax.plot(numbers[result], 0.0, "o", mfc="none", mec=ink(ax), ms=13, label="result")
     log_scale(ax, _LINEAR)
     ax.set_ylim(bottom=min(-0.3, 1.3 * float(values.min())))
-    ax.set_xlabel("number of components")
-    ax.set_ylabel(f"cost above {steps[result].cost:.1f} nats{_named(search)}")
+    name_axes(ax, "number of components", f"cost above {steps[result].cost:.1f} nats{_named(search)}")
     whole_ticks(ax.xaxis)
     legend_above(ax)
+    make_room(ax)
     return ax
 
 
@@ -187,7 +172,8 @@ def message_length(search: MixtureOfFactorAnalyzers | Sequence[Step], *, ax: Axe
     steps = _steps(search)
     ax = axes_for(ax)
     _draw_steps(ax, steps, np.array([step.message_length for step in steps]), _result(steps))
-    ax.set_ylabel("message length, nats")
+    _finish_steps(ax, "message length, nats")
+    make_room(ax)
     return ax
 
 
@@ -211,14 +197,18 @@ def _check_steps(name: str, steps: Any, kind: type[Kind], wanted: str) -> tuple[
 
 
 def _draw_steps(ax: Axes, steps: Sequence[Step], values: NDArray[np.float64], result: int) -> None:
-    """Draw a line through accepted steps, a marker for every step, and a ring around the result."""
+    """Draw a line through accepted steps, a marker for every step, and a ring around the result.
+
+    Actions are named if there is room for that.
+    """
     taken = np.array([step.accepted for step in steps])
     positions = np.arange(len(steps))
-    ax.plot(positions[taken], values[taken], color=_ACCEPTED, linewidth=1.2)
+    small = is_small(ax)
+    ax.plot(positions[taken], values[taken], color=_ACCEPTED, linewidth=1.2, label="accepted" if small else None)
     ground = ax.get_facecolor()
     for action, marker in _MARKERS.items():
         of_action = np.array([step.action == action for step in steps])
-        label = action
+        label = "_" if small else action
         for chosen, face in ((of_action & taken, _ACCEPTED), (of_action & ~taken, ground)):
             if chosen.any():
                 edge = _ACCEPTED if face == _ACCEPTED else _REJECTED
@@ -227,7 +217,11 @@ def _draw_steps(ax: Axes, steps: Sequence[Step], values: NDArray[np.float64], re
     if not taken.all():
         ax.plot([], [], "o", mfc=ground, mec=_REJECTED, ms=6, label="rejected")
     ax.plot(result, values[result], "o", mfc="none", mec=ink(ax), ms=13, label="result")
-    ax.set_xlabel("step")
+
+
+def _finish_steps(ax: Axes, name: str) -> None:
+    """Name the axes of a picture of steps, and explain its markers."""
+    name_axes(ax, "step", name)
     whole_ticks(ax.xaxis)
     legend_above(ax)
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from amofa._data.checks import check_choice, check_whole_number
 from amofa._typing import FloatArray
-from amofa.plot._axes import axes_for, color_bar, name_lines, plain_text
+from amofa.plot._axes import axes_for
 from amofa.plot._density import contours, density, outliers
 from amofa.plot._plane import check_model, feature_names
 from amofa.plot._profiles import pairs, profiles
+from amofa.plot._room import color_bar, is_small, make_room, name_lines, plain_text, points_of
 from amofa.plot._rows import clusters, factor_scores, responsibilities, uncertainty
 from amofa.plot._search import cost, evolution, message_length
 from amofa.plot._tree import tree
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from amofa.mixture import MixtureOfFactorAnalyzers
 
 # Size of a cell of a heat map, and the smallest and largest figure, in inches.
-_CELL, _LEAST, _MOST = 0.24, (4.5, 3.6), (14.0, 12.0)
-# Inches between two numbers of factors.
-_NUMBER_WIDTH = 0.16
+_CELL, _LEAST, _MOST = 0.24, (5.8, 3.6), (14.0, 12.0)
+# Points from one number of a factor to the next, and the share of the axes that names and colour bar leave.
+_NUMBER_WIDTH, _LEFT = 11.0, 0.6
 
 
 def loadings(
@@ -76,10 +77,11 @@ def loadings(
     ax = axes_for(ax, size=(float(size[0]), float(size[1])))
     largest = 1.0 if scaled else float(np.abs(table).max()) or 1.0
     image = ax.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
-    label = "correlation of column and factor" if scaled else "loading"
-    color_bar(ax, image, label)
     name_lines(ax, [plain_text(name) for name in feature_names(model)])
     _name_factors(ax, components, [int(model.n_factors[k]) for k in components])
+    make_room(ax)
+    correlation = "correlation" if is_small(ax) else "correlation of column and factor"
+    color_bar(ax, image, correlation if scaled else "loading")
     return ax
 
 
@@ -96,16 +98,15 @@ def _name_factors(ax: Axes, components: list[int], n_factors: list[int]) -> None
     """Number the factors below and the components above, with lines between components."""
     ends = np.cumsum(n_factors)
     numbers = [str(q) for p in n_factors for q in range(p)]
-    room = ax.get_window_extent().width / ax.figure.dpi
-    step = max(1, -int(-len(numbers) * _NUMBER_WIDTH // room))
+    step = max(1, -int(-len(numbers) * _NUMBER_WIDTH // (_LEFT * points_of(ax)[0])))
     ax.set_xticks(range(0, len(numbers), step), numbers[::step], fontsize="small")
-    ax.set_xlabel("factor")
+    ax.set_xlabel("factor", fontsize="small" if is_small(ax) else "medium")
     for end in ends[:-1]:
         ax.axvline(end - 0.5, color="black", linewidth=1.0)
     top = ax.secondary_xaxis("top")
     top.set_xticks((ends - np.array(n_factors) / 2 - 0.5).tolist(), [str(k) for k in components])
-    top.set_xlabel("component")
-    top.tick_params(length=0)
+    top.set_xlabel("component", fontsize="small" if is_small(ax) else "medium")
+    top.tick_params(length=0, labelsize="small" if is_small(ax) else "medium")
 
 
 def sensible(

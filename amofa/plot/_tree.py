@@ -10,6 +10,7 @@ from amofa._model.cluster_costs import JOINED_COST
 from amofa._model.clusters import Clusters
 from amofa.plot._axes import axes_for, component_colors, ink, log_scale
 from amofa.plot._plane import check_model
+from amofa.plot._room import make_room, name_axes, points_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ _LINEAR = 1.0
 # Inches for each component, up to a whole width; and at most this number of them is named.
 _WIDTH, _MOST_WIDTH = 0.25, 14.0
 _MOST_NAMES = 60
+# Points from one number of a component to the next.
+_NAME_WIDTH = 13.0
 
 
 def tree(model: MixtureOfFactorAnalyzers, *, clusters: Clusters | int | str = "auto", ax: Axes | None = None) -> Axes:
@@ -77,10 +80,10 @@ def tree(model: MixtureOfFactorAnalyzers, *, clusters: Clusters | int | str = "a
     if found.joins:
         ax.set_ylim(top=1.15 * max(found.joins[-1].cost, JOINED_COST))
     ax.set_ylim(bottom=0.0)
-    step = -(-K // _MOST_NAMES)
+    step = -(-K // min(_MOST_NAMES, max(1, int(points_of(ax)[0] / _NAME_WIDTH))))
     ax.set_xticks(range(0, K, step), [str(k) for k in leaves[::step]], fontsize="small")
-    ax.set_xlabel("component")
-    ax.set_ylabel("cost of the join, nats")
+    name_axes(ax, "component", "cost of the join, nats")
+    make_room(ax)
     return ax
 
 

@@ -121,7 +121,7 @@ def test_labels_of_snapshots_do_not_overlap(rng, columns):
     steps = [dataclasses.replace(step, model=step.model._named(names)) for step in steps]
     panels = amofa.plot.snapshots(steps, X, columns=columns)
     panels[0].figure.canvas.draw()
-    expected = "direction 1" if columns is None else "\\$0 quite a long name of a column\nthat goes on and on"
+    expected = "direction 1" if columns is None else "\\$0 quite a long name of a\ncolumn that goes on and…"
     assert [panel.get_xlabel() for panel in panels] == [expected] * len(panels)
     boxes = [axis.label.get_window_extent() for panel in panels for axis in (panel.xaxis, panel.yaxis)]
     figure = panels[0].figure.bbox
