@@ -64,7 +64,7 @@ def evolution(X: FloatArray, search: str) -> Any:
     """Draw every model that the search continued from, with its cost; the title of the cheapest is bold."""
     steps: list[amofa.LiveStep] = []
     amofa.fit(X, search=search, callback=steps.append)
-    figure = amofa.plot.snapshots(steps, X)[0].figure
+    figure = amofa.plot.snapshots(steps, X, n_panels=len(steps))[0].figure
     figure.suptitle(f"Example 1, search {search!r}: what each model costs, nats")
     return figure
 

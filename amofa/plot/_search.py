@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amofa._data.checks import check_whole_number
 from amofa._model.base import BaseMixture
 from amofa.history import LiveStep, Step
 from amofa.plot._axes import Color, axes_for, component_colors, drawn_rows, ink, log_scale, pyplot, whole_ticks
@@ -24,7 +25,7 @@ Kind = TypeVar("Kind", bound=Step)
 
 _MARKERS = {
     **{"start": "o", "split": "^", "factor": "s", "merge": "v", "overshoot": "*", "exchange": "d"},
-    **{"remove": "X", "refine": "D", "share": "P", "tails": "p"},
+    **{"remove": "X", "refine": "D", "share": "P", "tails": "p", "background": "h", "drop": "<"},
 }
 _ACCEPTED, _REJECTED, _COMPONENTS = "tab:blue", "tab:red", "0.55"
 # Differences of costs up to this, in nats, are drawn on a linear scale, so that the last decisions can be seen.
@@ -231,9 +232,13 @@ def snapshots(
     X: ArrayLike,
     *,
     columns: Sequence[int | str] | None = None,
+    n_panels: int = 12,
     ax: Sequence[Axes] | None = None,
 ) -> NDArray[Any]:
     """Draw the models that the search continued from, one panel for each, as in the figure of the paper.
+
+    If there are more than `n_panels`, these are drawn, in their order: the first, the last, the result, those that
+    lowered the cost most below the lowest before, and then those that changed the cost most.
 
     Parameters
     ----------
@@ -244,8 +249,10 @@ def snapshots(
     columns : two of int or str, optional
         By default the plane of the last model, as in `clusters`, if there are more than two columns. It is the same in
         all panels.
+    n_panels : int, default 12
+        The most panels, at least 3. For steps of your own choice, pass only these.
     ax : sequence of matplotlib.axes.Axes, optional
-        At least one for each accepted step.
+        At least one for each panel.
 
     Returns
     -------
@@ -255,7 +262,7 @@ def snapshots(
     Raises
     ------
     TypeError, ValueError
-        If there are no steps with models, or not enough axes.
+        If there are no steps with models, too few panels, or not enough axes.
 
     Examples
     --------
@@ -270,9 +277,12 @@ def snapshots(
     accepted = [step for step in _check_steps("steps", steps, LiveStep, wanted) if step.accepted]
     if not accepted:
         raise ValueError(f"there are no steps; {_COLLECT}")
+    accepted = _telling(accepted, check_whole_number("n_panels", n_panels, at_least=3))
     panels = _new_panels(len(accepted)) if ax is None else np.array(ax, dtype=object).ravel()
     if len(panels) < len(accepted):
-        raise ValueError(f"ax has {len(panels)} axes for {len(accepted)} accepted steps; pass one for each")
+        raise ValueError(
+            f"ax has {len(panels)} axes for {len(accepted)} accepted steps; pass one for each, or a lower n_panels"
+        )
     models = [check_model(step.model) for step in accepted]
     best = _result(accepted)
     table = check_rows(models[best], X)
@@ -287,6 +297,17 @@ def snapshots(
             f"{step.action}: {step.cost:.1f}", fontsize="medium", fontweight="bold" if i == best else "normal"
         )
     return panels[: len(accepted)]
+
+
+def _telling(steps: Sequence[LiveStep], number: int) -> list[LiveStep]:
+    """Return at most a number of the steps, those from which the way to the result can be seen best."""
+    costs = np.array([step.cost for step in steps])
+    before = np.minimum.accumulate(costs)[:-1]
+    gains = np.maximum(before - costs[1:], 0.0)
+    changes = np.abs(np.diff(costs))
+    by_worth = 1 + np.lexsort((-changes, -gains))
+    chosen = dict.fromkeys([0, len(steps) - 1, _result(steps), *by_worth.tolist()])
+    return [steps[i] for i in sorted(list(chosen)[:number])]
 
 
 def _kept_colors(models: Sequence[MixtureOfFactorAnalyzers], rows: NDArray[Any]) -> list[list[Color]]:

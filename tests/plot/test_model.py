@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 
 import datasets
 import numpy as np
@@ -10,6 +11,7 @@ from plot_helpers import Mixture, assert_legend_is_outside, plt, rendered
 
 import amofa
 import amofa.plot
+from amofa.plot._search import _MARKERS
 
 
 def test_loadings(space):
@@ -85,7 +87,7 @@ def test_message_length(searched):
 
 def test_snapshots(searched):
     X, _, steps = searched
-    panels = amofa.plot.snapshots(steps, X)
+    panels = amofa.plot.snapshots(steps, X, n_panels=len(steps))
     accepted = [step for step in steps if step.accepted]
     assert [panel.get_title() for panel in panels] == [f"{s.action}: {s.cost:.1f}" for s in accepted]
     assert [len(panel.get_lines()) for panel in panels] == [2 * s.n_components for s in accepted]
@@ -94,14 +96,28 @@ def test_snapshots(searched):
     rendered(panels[0])
     assert len({panel.get_xlim() for panel in panels}) == 1
     _, axes = plt.subplots(1, len(accepted) + 1)
-    assert (amofa.plot.snapshots(steps, X, ax=axes) == axes[:-1]).all()
+    assert (amofa.plot.snapshots(steps, X, n_panels=len(steps), ax=axes) == axes[:-1]).all()
+
+
+def test_snapshots_of_a_long_search_are_those_that_matter(plane):
+    costs = [100.0, 101, 90, 91, 91.5, 60, 60.5, 59, 59.5, 59.6, 59.7, 65, 59.8, 59.9]
+    steps = [amofa.history.LiveStep("split", 0, (1, 0), cost, cost, -cost, 9, True, plane) for cost in costs]
+    X = plane.sample(50, 0)[0]
+    assert len(amofa.plot.snapshots(steps, X)) == 12
+    titles = [panel.get_title() for panel in amofa.plot.snapshots(steps, X, n_panels=5)]
+    assert titles == [f"split: {cost}" for cost in (100.0, 90.0, 60.0, 59.0, 59.9)]
+
+
+def test_actions_of_a_search_have_markers():
+    actions = set(re.findall(r'"(\w+)"', amofa.history.Step.__doc__))
+    assert set(_MARKERS) == actions
 
 
 def test_colours_of_snapshots_stay_with_their_rows(searched):
     """Rows keep the colour of the panel before, unless their component was split or merged."""
     X, _, steps = searched
     accepted = [step for step in steps if step.accepted]
-    panels = amofa.plot.snapshots(steps, X)
+    panels = amofa.plot.snapshots(steps, X, n_panels=len(steps))
     colors = [panel.collections[0].get_facecolors() for panel in panels]
     for before, after, one, other in zip(accepted, accepted[1:], colors, colors[1:], strict=False):
         changed = (one != np.broadcast_to(other, (len(X), 4))).any(axis=1).mean()
