@@ -117,7 +117,7 @@ def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
     if table.dtype.kind != "O":
         raise TypeError(
             f"{name} has dtype {table.dtype}{_culprits(X, ' because of ')}; a table of real numbers is needed: "
-            "encode or drop other columns"
+            "leave out other columns"
         )
     try:
         return table.astype(np.float64)
@@ -129,7 +129,7 @@ def _as_real(table: NDArray[Any], X: ArrayLike, name: str) -> NDArray[Any]:
 
 def _no_numbers(X: ArrayLike, name: str, error: Exception) -> TypeError:
     where = _culprits(X, " in ")
-    return TypeError(f"{name} holds values that are not numbers{where} ({error}); encode or drop them")
+    return TypeError(f"{name} holds values that are not numbers{where} ({error}); leave them out")
 
 
 def _culprits(X: ArrayLike, word: str) -> str:

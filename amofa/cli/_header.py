@@ -16,6 +16,7 @@ _MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
 _LEAST_EQUAL_STEPS, _LEAST_MONOTONE, _LEAST_COUNTED = 5, 8, 4
 _SAME_STEP = 1e-6
 _EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9.]*,[0-9]+")
+_WITH_THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?")
 _MARKED_NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,_]*")
 # What marks a missing value has seldom three letters in a row and never more characters than this.
 _WORD, _LONGEST_MARK = re.compile(r"[^\W\d_]{3}"), 20
@@ -85,6 +86,8 @@ class Cells(NamedTuple):
         if not self.is_number(cell):
             if self.decimal == "." and _EUROPEAN_NUMBER.fullmatch(cell):
                 remedy = "; for decimal commas pass --decimal ,"
+            elif _WITH_THOUSANDS.fullmatch(cell):
+                remedy = "; write numbers without marks of thousands"
             elif not self._may_be_mark(cell, is_first):
                 remedy = ""
             return f"{shown!r} is not a number{remedy}"

@@ -160,6 +160,9 @@ def _read_header(
         return None, len(names), chain([first], rows), form
     if second is None:
         raise ValueError(f"{table} holds no rows: line {first[0]} is not all numbers and was read as the header")
+    if delimiter.isspace() and len(second[1]) == len(names) + 1:
+        # As write.table of R writes names of rows, which have no name of their own and no place for it.
+        names = ["", *names]
     return tuple(names), len(names), rows, form
 
 

@@ -128,7 +128,7 @@ def test_refused_arrays(tmp_path):
         (np.zeros((2, 2, 2)), "FILE holds an array of 3 dimensions; it must have rows and columns"),
         (np.float64(1), "FILE holds an array of 0 dimensions; it must have rows and columns"),
         (np.zeros((0, 2)), "FILE has shape (0, 2); at least one row and one column are needed"),
-        (np.array([["a"]]), "FILE has dtype <U1; a table of real numbers is needed: encode or drop other columns"),
+        (np.array([["a"]]), "FILE has dtype <U1; a table of real numbers is needed: leave out other columns"),
         (ROWS * 1j, "FILE is complex; "),
         (np.where(ROWS > 5, np.nan, ROWS), "FILE has 1 value that is NaN or infinite, the first in row 1, column 2"),
         (np.zeros(2, dtype=[("a", "f8"), ("b", "f8")]), "FILE has dtype [('a', '<f8'), ('b', '<f8')]; a table of"),

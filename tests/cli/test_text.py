@@ -168,7 +168,8 @@ def test_decimal_commas(file, name, content):
 
 def test_decimal_commas_may_have_no_thousands(file):
     path = file("x.csv", "a\n1.234,5\n")
-    assert refusal_of(path, decimal=",") == "FILE, line 2, column 'a': '1.234,5' is not a number"
+    remedy = "; write numbers without marks of thousands"
+    assert refusal_of(path, decimal=",") == f"FILE, line 2, column 'a': '1.234,5' is not a number{remedy}"
     assert "'1,5' is not a number; for decimal commas pass --decimal ," in refusal_of(file("y.csv", "a;b\n1,5;2\n"))
     assert "is not a number; for decimal commas" in refusal_of(file("z.csv", "1,5;2,5\n2,5;1,5\n3,5;1,5\n"))
 
@@ -252,3 +253,17 @@ def test_missing_file_and_folder(tmp_path):
         (tmp_path / name).mkdir()
         with pytest.raises(IsADirectoryError):
             read_table(str(tmp_path / name))
+
+
+def test_names_of_rows_as_r_writes_them(file):
+    path = file("x.txt", '"a" "b"\n"Ann" 1 2.5\n"Bob" 4 5e-3\n')
+    with pytest.warns(AmofaWarning, match="has no name and is taken for an index"):
+        table = read_table(path)
+    assert table.names == ("a", "b")
+    np.testing.assert_array_equal(table.values, [[1, 2.5], [4, 5e-3]])
+
+
+@pytest.mark.parametrize("cell", ["1,802.04", "1'802.04"])
+def test_marks_of_thousands(file, cell):
+    with pytest.raises(ValueError, match="is not a number; write numbers without marks of thousands"):
+        read_table(file("x.csv", f"a;b\n{cell};2\n3;4\n"))
