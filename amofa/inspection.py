@@ -74,6 +74,7 @@ class Inspection:
     Attributes
     ----------
     notes : tuple of ColumnNote
+    n_rows : int
 
     Examples
     --------
@@ -85,6 +86,7 @@ class Inspection:
     """
 
     notes: tuple[ColumnNote, ...]
+    n_rows: int
 
     def __len__(self) -> int:
         return len(self.notes)
@@ -123,7 +125,10 @@ class Inspection:
         missing = sum(note.n_missing for note in self.notes)
         of = counted(len(self), "column")
         what = "nothing odd" if not self.odd else f"{len(self.odd)} odd"
-        return f"{of}: {what}" + (f"; {counted(missing, 'missing cell')}" if missing else "")
+        found = f"{of}: {what}" + (f"; {counted(missing, 'missing cell')}" if missing else "")
+        if self.n_rows < len(self):
+            found += f"; with {counted(self.n_rows, 'row')} only, fit the first principal components, too"
+        return found
 
     def _table(self) -> list[list[str]]:
         rows = [[note.name or str(note.column), note.finding, note.remedy] for note in self.odd]
@@ -176,7 +181,8 @@ def inspect(X: ArrayLike) -> Inspection:
         tuple(
             _note_without_numbers(column, j, name) if values is None else next(of_numbers)._replace(column=j)
             for j, (name, column, values) in enumerate(columns)
-        )
+        ),
+        len(table),
     )
 
 
@@ -184,7 +190,8 @@ def inspect_checked(table: NDArray[Any], names: Sequence[str] | None) -> Inspect
     """Look at the columns of a checked table, which may have missing cells."""
     related = _related(table, names)
     return Inspection(
-        tuple(_note(table[:, j], j, "" if names is None else names[j], related.get(j)) for j in range(table.shape[1]))
+        tuple(_note(table[:, j], j, "" if names is None else names[j], related.get(j)) for j in range(table.shape[1])),
+        len(table),
     )
 
 

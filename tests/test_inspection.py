@@ -109,7 +109,9 @@ def test_missing_cells_are_counted(table):
 
 
 def test_wide_and_constant_tables(rng):
-    assert amofa.inspect(rng.normal(size=(50, 80))).odd == ()
+    wide = amofa.inspect(rng.normal(size=(50, 80)))
+    assert wide.odd == ()
+    assert repr(wide) == "80 columns: nothing odd; with 50 rows only, fit the first principal components, too"
     assert len(amofa.inspect(np.ones((50, 3))).odd) == 3
     assert repr(amofa.inspect(rng.normal(size=(50, 1)))) == "1 column: nothing odd"
 

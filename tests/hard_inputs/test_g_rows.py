@@ -238,9 +238,7 @@ def test_78_categories_are_refused_by_name_and_codes_are_numbers(rng):
     levels = rng.integers(0, 3, 300)
     frame = pandas.DataFrame({"length": rng.standard_normal(300) + 5 * (levels == 2), "colour": list("rgb" * 100)})
     for table in (frame, frame.astype({"colour": "category"})):
-        with pytest.raises(
-            TypeError, match=r"X holds values that are not numbers in column 'colour' .* leave them out"
-        ):
+        with pytest.raises(TypeError, match=r"X holds values that are not numbers in column 'colour' .* leave them"):
             amofa.fit(table)
     # A column of codes is a number to the model, its three levels as good as three groups.
     X = np.column_stack([frame["length"], levels.astype(float)])
