@@ -170,8 +170,7 @@ def _legend_inside(ax: Axes, handles: list[Any], texts: list[str]) -> None:
     # In characters, of which a handle and the gap to the next entry take four; there are at least two columns.
     room = int(_INSIDE * width / (_CHARACTER * size))
     length = max(1, min(length, room // 2 - 4))
-    entries = [min(len(text), length) + 4 for text in texts]
-    columns = len(entries) if sum(entries) <= room else max(2, room // max(entries))
+    columns = _columns([min(len(text), length) + 4 for text in texts], room)
     place = {"loc": "upper left", "ncols": columns, "framealpha": 0.7, "edgecolor": "none", "fontsize": "x-small"}
     place |= {"handlelength": 1.0, "handletextpad": 0.4, "columnspacing": 0.8, "labelspacing": 0.2}
     place |= {"borderaxespad": 0.1, "borderpad": 0.2, "markerscale": 0.6}
@@ -180,6 +179,13 @@ def _legend_inside(ax: Axes, handles: list[Any], texts: list[str]) -> None:
     scale = ax.yaxis.get_transform()
     lower, upper = scale.transform(np.array(ax.get_ylim()))
     ax.set_ylim(top=float(scale.inverted().transform(lower + (upper - lower) / (1 - share))))
+
+
+def _columns(lengths: list[int], room: int) -> int:
+    """Return the most columns into which entries, from top to bottom, fit side by side, at least two."""
+    numbers = range(len(lengths), 2, -1)
+    fitting = (n for n in numbers if sum(int(part.max()) for part in np.array_split(lengths, n)) <= room)
+    return next(fitting, 2)
 
 
 def _put_legend(ax: Axes, handles: list[Any], texts: list[str], most: int, length: int, place: dict[str, Any]) -> None:
@@ -201,7 +207,7 @@ def color_bar(ax: Axes, shown: Any, label: str, **options: Any) -> None:
     if not has_layout(ax):
         options["fraction"] = min(_MOST_BAR, _BAR / width)
     if is_small(ax):
-        options |= {"pad": 0.03, "ticks": MaxNLocator(4)}
+        options |= {"pad": 0.03, "ticks": MaxNLocator(4, steps=[1, 2, 5, 10])}
     bar = ax.figure.colorbar(shown, ax=ax, **options)
     size = "x-small" if is_small(ax) else "small"
     bar.ax.tick_params(labelsize=size)

@@ -41,7 +41,7 @@ from amofa.plot._plane import (
     make_view,
     whole_rows,
 )
-from amofa.plot._room import color_bar, is_small, legend_beside, make_room, name_axes
+from amofa.plot._room import color_bar, is_small, legend_beside, make_room, name_axes, points_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,8 +53,8 @@ _MOST_NUMBERS = 40
 # The least distance of two numbers, as a share of the width and height; every so many points of an ellipse, there is a
 # place for one.
 _APART, _PLACES = 0.04, 15
-# The least share of the rows whose band of responsibilities has a number.
-_LEAST_BAND = 0.02
+# Points that a band of responsibilities must have for a number.
+_LEAST_BAND = 14.0
 # Up to this number of components, ellipses are drawn at two distances.
 _MOST_DOUBLE = 15
 
@@ -437,7 +437,8 @@ def responsibilities(model: MixtureOfFactorAnalyzers, X: ArrayLike, *, ax: Axes 
 
 def _number_bands(ax: Axes, found: NDArray[np.intp]) -> None:
     """Write the numbers of components on the bands of their rows, which are sorted, where a band is wide enough."""
+    width, _ = points_of(ax)
     for k in np.unique(found).tolist():
         rows = np.flatnonzero(found == k)
-        if len(rows) > _LEAST_BAND * len(found):
+        if len(rows) / len(found) * width > _LEAST_BAND:
             ax.text(float(rows.mean()) + 0.5, 0.5, str(k), color=ink(ax), **_number_style(ax))

@@ -163,6 +163,27 @@ def test_what_is_on_the_right_stays_off_other_axes_without_layout(drawings, name
     assert max(text.get_window_extent().x1 for text in texts(left) if text.get_text()) <= edge + 1
 
 
+@pytest.mark.parametrize("K", [8, 25])
+def test_numbers_of_bands_do_not_overlap(K):
+    model = Mixture(np.full(K, 1 / K), 9.0 * np.arange(K)[:, None], [np.zeros((1, 0))] * K, np.ones((K, 1)))
+    _, axes = plt.subplots(2, 2, layout="constrained")
+    ax = amofa.plot.responsibilities(model, 9.0 * np.arange(K)[:, None], ax=axes[0, 0])
+    ax.figure.canvas.draw()
+    assert len(ax.texts) == (8 if K == 8 else 0)
+    numbers = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(numbers, 2))
+
+
+def test_a_picture_drawn_again_keeps_its_room(drawings):
+    _, axes = plt.subplots(2, 2)
+    drawings["evolution"](axes[0, 0])
+    once = axes[0, 1].get_position().bounds, axes[0, 0].get_position().bounds
+    axes[0, 0].figure.axes[-1].remove()
+    axes[0, 0].clear()
+    drawings["evolution"](axes[0, 0])
+    np.testing.assert_allclose((axes[0, 1].get_position().bounds, axes[0, 0].get_position().bounds), once, atol=1e-3)
+
+
 def test_a_shortened_name_ends_once(drawings):
     _, axes = plt.subplots(2, 2)
     label = drawings["clusters"](axes[0, 0]).get_xlabel()
