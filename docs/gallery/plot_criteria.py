@@ -20,7 +20,7 @@ models = [amofa.fit(X, search=search, criterion=criterion) for search, criterion
 
 figure, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained", sharex=True, sharey=True)
 for ax, (search, criterion), model in zip(axes.flat, searches, models, strict=False):
-    amofa.plot.clusters(model, X, ax=ax).get_legend().remove()
+    amofa.plot.clusters(model, X, ax=ax)
     ax.set_title(f'{search}, "{criterion}": {model.n_components} components', fontsize="medium")
 axes[1, 2].scatter(*X.T, c=labels, cmap="tab10", vmin=0, vmax=9, s=8)
 axes[1, 2].set_title("the clusters", fontsize="medium")

@@ -3,7 +3,8 @@ A search, step by step
 ======================
 
 The search starts from one component, splits and merges components while that pays, and does the same from other starts.
-A callback receives every model that the search tries; ``snapshots`` draws those that it continued from.
+A callback receives every model that the search tries; ``snapshots`` draws those that it continued from, or
+twelve of them.
 """
 
 import amofa
