@@ -336,10 +336,8 @@ def predict_proba(model: MixtureOfFactorAnalyzers, X: Any, *, clusters: int | st
 
     Parameters
     ----------
-    model : MixtureOfFactorAnalyzers
-    X : dask array (n, d), or dask frame
-    clusters : int or str, optional
-        As in ``model.predict_proba``.
+    model, X, clusters
+        As in `predict`.
 
     Returns
     -------
@@ -353,8 +351,8 @@ def score_samples(model: MixtureOfFactorAnalyzers, X: Any) -> Any:
 
     Parameters
     ----------
-    model : MixtureOfFactorAnalyzers
-    X : dask array (n, d), or dask frame
+    model, X
+        As in `predict`.
 
     Returns
     -------
@@ -368,8 +366,8 @@ def transform(model: MixtureOfFactorAnalyzers, X: Any) -> Any:
 
     Parameters
     ----------
-    model : MixtureOfFactorAnalyzers
-    X : dask array (n, d), or dask frame
+    model, X
+        As in `predict`.
 
     Returns
     -------

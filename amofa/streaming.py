@@ -62,15 +62,13 @@ class Stream:
         As in `amofa.fit`, for the warm-up and for each look at the structure. `noise` is "auto", "component", "shared"
         or "isotropic". A background is not possible: where it is depends on all rows; ``tails="t"`` makes far rows
         count less.
-    tol, max_iter
+    tol, max_iter, n_threads
         As in `amofa.fit`.
-    n_threads : int, optional
-        Maximum number of threads; the model is the same for any number.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument cannot be used; the message names it and says what to do.
+        As `amofa.fit`.
 
     Notes
     -----
@@ -185,7 +183,8 @@ class Stream:
             As in `amofa.fit`, with the columns of the blocks before it. There may be any number of rows, 0 included;
             NaN marks a missing cell.
         sample_weight : (n,) array-like, optional
-            How often each row counts. They may all be 0.
+            How often each row counts. They may all be 0. Searches for the structure scale them to a mean of 1 at most, as
+            weights do not make rows show more groups.
 
         Returns
         -------
@@ -194,7 +193,7 @@ class Stream:
         Raises
         ------
         TypeError, ValueError
-            If an argument cannot be used. The stream is then as it was before, as it is after an interrupt.
+            As `amofa.fit`. The stream is then as it was before, as it is after an interrupt.
 
         Warns
         -----

@@ -71,21 +71,29 @@ def whole(run: Run) -> None:
 
 
 def late(run: Run) -> None:
-    """Ten groups in 8 columns, down to .27 % of the rows: a warm-up of 1000 rows has three rows of the last one."""
+    """Ten groups in 8 columns, down to .27 % of 400000 rows: mixed, and with the five smallest after 50000 rows."""
     weights = RATIO ** np.arange(10)
     for seed in range(1 if run.quick else 3):
         truth = mixture(seed, weights / weights.sum(), 8, 2, 4.0)
-        X, held_out = truth.sample(400_000, 1)[0], truth.sample(HELD_OUT, 2)[0]
-        first, _ = fed(X[:1000], 1000)
-        stream, seconds = fed(X, 1000)
-        right = stream.model.n_factors.tolist() == [2] * 10
-        print(
-            f"draw {seed}: true {truth.score(held_out):.4f}; warm-up {first.model.score(held_out):.4f}, "
-            f"{shape(first.model.n_factors.tolist())}; stream {stream.model.score(held_out):.4f}, {seconds:.1f} s, "
-            f"{shape(stream.model.n_factors.tolist())}: {verdict(right)}"
-        )
-        for step in stream.history:
-            print(f"    {step.n_samples:8.0f} rows: {step.action}, {shape(step.n_factors)}, gain {step.gain:.0f}")
+        X, groups = truth.sample(400_000, 1)
+        held_out, before = truth.sample(HELD_OUT, 2)[0], np.flatnonzero(groups < 5)[:50_000]
+        after = np.delete(np.arange(len(X)), before)
+        print(f"draw {seed}: true {truth.score(held_out):.4f}")
+        mixed, _ = fed(X, 1000)
+        print(f"  mixed: {mixed.model.score(held_out):.4f}, {shape(mixed.model.n_factors.tolist())}")
+        ways: Mapping[str, dict[str, Any]] = {"without memory": {}, "memory=100000": {"memory": 100_000}}
+        for name, options in ways.items():
+            stream, seconds = fed(X[before], 1000, **options)
+            early = stream.model
+            stream, more = fed(X[after], 1000, stream)
+            model = stream.model
+            print(
+                f"  late, {name}: after {len(before)} rows {shape(early.n_factors.tolist())}; "
+                f"at the end {model.score(held_out):.4f}, {seconds + more:.1f} s, {shape(model.n_factors.tolist())}: "
+                f"{verdict((early.n_components, model.n_components) == (5, 10))}"
+            )
+            for step in stream.history:
+                print(f"    {step.n_samples:8.0f} rows: {step.action}, {shape(step.n_factors)}, gain {step.gain:.0f}")
 
 
 def drift(run: Run) -> None:

@@ -185,6 +185,8 @@ def with_rows_apart(samples: Samples, parameters: Parameters, most: int) -> list
         return []
     responsibilities = samples.responsibilities(parameters)
     owners = np.argmax(responsibilities, axis=0)
+    # Where weights are small, they are not of few rows.
+    small = small[np.bincount(owners, minlength=len(counts))[small] <= 2 * _FEW_ROWS]
     rows = np.flatnonzero(np.isin(owners, small))
     n_components = parameters.n_components - len(small) + len(rows)
     if not parameters.n_components < n_components <= most:

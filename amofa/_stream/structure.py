@@ -47,12 +47,21 @@ class FirstFit:
 
 def first_fit(table: NDArray[Any], weights: FloatArray | None, options: FitOptions) -> FirstFit:
     """Fit a mixture to the first rows; columns that follow from others stay, as they may not do so later."""
+    weights = None if weights is None else weights * _scale_of_evidence(weights)
     rows = Standardized.of(*merge_repeats(table, weights), by_body=True)
     task = Task.of(rows, options, None, None)
     frame = _frame_of(task)
     found = in_canonical_order(_search(task).parameters)
     mixture = _with_moments(task.noise_of(found), found, rows.samples, frame)
     return FirstFit(rows, frame, mixture.polished(frame, rows.samples.total_weight))
+
+
+def _scale_of_evidence(weights: FloatArray) -> float:
+    """Return a factor that brings the mean of row weights down to 1: larger ones do not make rows show more.
+
+    If they did, each row would be worth a component of its own.
+    """
+    return 1.0 / max(1.0, float(weights.mean()))
 
 
 def _frame_of(task: Task) -> Frame:
@@ -137,7 +146,9 @@ def look(sample: SpreadRows, frame: Frame, mixture: RunningMixture, options: Fit
     What has changed gets its moments from the sample, and other components keep those of all rows. So do numbers of
     factors: a component of many rows can pay for more of them than its rows in the sample.
     """
-    weights = None if (sample.weights == 1).all() else sample.weights
+    scale = _scale_of_evidence(sample.weights)
+    weight *= scale
+    weights = None if (sample.weights == 1).all() else sample.weights * scale
     distinct = merge_repeats(sample.rows, weights)
     rows = Standardized.of(*distinct, by_body=True)
     measured = _frame_of(Task.of(rows, options, None, None))

@@ -167,6 +167,8 @@ def test_small_components_are_replaced_by_their_rows(rng):
     assert apart.n_factors == (0,) * 5
     assert_allclose(apart.weights[1:], np.full(4, 1 / 64))
     assert_array_equal(apart.means[1:], x[60:])
+    (light,) = with_rows_apart(Samples(x, weights=np.full(64, 1e-3)), mixture, 100)
+    assert light.n_components == 5  # many rows of little weight stay together
     assert with_rows_apart(Samples(x), mixture, 4) == []
     assert with_rows_apart(Samples(x), mixture.without(0), 10) == []
 

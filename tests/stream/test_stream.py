@@ -115,6 +115,12 @@ def test_threads_give_the_same_bits(rng):
     assert np.array_equal(values(one), values(two))
 
 
+def test_large_weights_show_no_more_groups(rows):
+    light, heavy = fed(rows[:1000], 1000), amofa.Stream(warm_up=300).update(rows[:1000], np.full(1000, 1e8))
+    assert heavy.history[1:] != ()  # the structure has been looked at
+    assert heavy.model.n_factors.tolist() == light.model.n_factors.tolist() == [1, 1]
+
+
 def test_weights_count_as_repeats(rows):
     X, weights = rows, np.random.default_rng(1).integers(0, 3, 3000)
     weighted = amofa.Stream(n_components=2, n_factors=1, warm_up=100)
