@@ -53,8 +53,8 @@ _MOST_NUMBERS = 40
 # The least distance of two numbers, as a share of the width and height; every so many points of an ellipse, there is a
 # place for one.
 _APART, _PLACES = 0.04, 15
-# Points that a band of responsibilities must have for a number.
-_LEAST_BAND = 14.0
+# Points that a band of responsibilities must have for each digit of its number.
+_DIGIT = 8.0
 # Up to this number of components, ellipses are drawn at two distances.
 _MOST_DOUBLE = 15
 
@@ -440,5 +440,5 @@ def _number_bands(ax: Axes, found: NDArray[np.intp]) -> None:
     width, _ = points_of(ax)
     for k in np.unique(found).tolist():
         rows = np.flatnonzero(found == k)
-        if len(rows) / len(found) * width > _LEAST_BAND:
+        if len(rows) / len(found) * width > _DIGIT * len(str(k)):
             ax.text(float(rows.mean()) + 0.5, 0.5, str(k), color=ink(ax), **_number_style(ax))
