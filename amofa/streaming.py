@@ -183,7 +183,7 @@ class Stream:
             As in `amofa.fit`, with the columns of the blocks before it. There may be any number of rows, 0 included;
             NaN marks a missing cell.
         sample_weight : (n,) array-like, optional
-            How often each row counts. They may all be 0. Searches for the structure scale them to a mean of 1 at most, as
+            How often each row counts. They may all be 0. Searches for the structure scale them to a mean of 1 at most:
             weights do not make rows show more groups.
 
         Returns

@@ -330,8 +330,9 @@ def test_errors_name_the_block(blocks, options, message):
 
 
 def test_a_block_that_is_no_table_is_named(rng):
-    with pytest.raises(TypeError, match="block 1 of X must be an array or a frame, got NoneType"):
-        amofa.fit(Blocks([groups(rng), None]))
+    for blocks, message in (([groups(rng), None], "block 1 .* got NoneType"), (["x.npy"], "block 0 .* got str")):
+        with pytest.raises(TypeError, match=message):
+            amofa.fit(Blocks(blocks))
 
 
 def test_errors_of_functions_name_the_block(rng):
@@ -371,6 +372,8 @@ def test_frames_of_other_columns_and_blocks_that_change_are_refused(rng):
     frame.columns = [f"x{j}" for j in range(X.shape[1])]
     with pytest.raises(ValueError, match="block 1 of X has other columns than block 0, or in another order"):
         amofa.fit(Blocks([frame, frame[frame.columns[::-1]]]))
+    with pytest.raises(ValueError, match="block 1 of X has names of columns, but block 0 has none"):
+        amofa.fit(Blocks([X, frame]))
     passes = []
 
     class Shrinking:

@@ -106,6 +106,7 @@ class Blocks(BlockSource):
         first = next(iter(self), None)
         if first is None:
             raise _no_blocks()
+        _n_rows(first[0], 0)
         shape = np.shape(first[0])
         if len(shape) != 2:
             raise ValueError(f"block 0 of X must have two dimensions (rows, columns), got {len(shape)}")
@@ -126,9 +127,10 @@ class Blocks(BlockSource):
         """Yield the results of a function for each block, in order."""
         lengths: list[int] = []
         for block in _read_ahead(iter(self)):
-            self._check(block[0], len(lengths))
-            lengths.append(len(block[0]))
-            yield function(len(lengths) - 1, *block)
+            number = len(lengths)
+            lengths.append(_n_rows(block[0], number))
+            self._check(block[0], number)
+            yield function(number, *block)
             del block
         if not lengths:
             raise _no_blocks()
@@ -140,15 +142,26 @@ class Blocks(BlockSource):
 
     def _check(self, rows: Any, number: int) -> None:
         """Check that a block has the names of the others, and as many rows as before."""
-        if not hasattr(rows, "__len__"):
-            raise TypeError(f"block {number} of X must be an array or a frame, got {type(rows).__name__}")
         names = None if self._has_names else column_names(rows)
+        if names is not None and self.feature_names is None:
+            raise ValueError(f"block {number} of X has names of columns, but block 0 has none; pass feature_names")
         if names is not None and names != self.feature_names:
             raise ValueError(f"block {number} of X has other columns than block 0, or in another order")
         before = self._lengths
         if before is not None and (number >= len(before) or before[number] != len(rows)):
             known = f"had {before[number]} before" if number < len(before) else "was not there before"
             raise ValueError(f"block {number} of X has {len(rows)} rows and {known}; {_SAME}")
+
+
+def _n_rows(rows: Any, number: int) -> int:
+    """Return the number of rows of a block; TypeError if it is not a table."""
+    try:
+        n = len(rows)
+    except TypeError:
+        n = None
+    if n is None or isinstance(rows, str):
+        raise TypeError(f"block {number} of X must be an array or a frame, got {type(rows).__name__}")
+    return n
 
 
 def _no_blocks() -> ValueError:
