@@ -21,8 +21,10 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
+import dask
 import dask.array
 import numpy as np
 import pyarrow
@@ -39,6 +41,8 @@ from amofa.blocks import Blocks, from_npy, from_parquet, from_zarr
 
 GROUPS, FACTORS = 8, 2
 OPTIONS = {"max_components": 10}
+# By default, workers of dask return memory to the system whenever 64 kB are free, and ask for it again.
+KEEP_MEMORY = {f"distributed.nanny.pre-spawn-environ.MALLOC_{name}_THRESHOLD_": 1 << 28 for name in ("TRIM", "MMAP")}
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -65,8 +69,9 @@ def drawn_by_dask(n_blocks: int, n: int, d: int, dtype=np.float32):
     return dask.array.map_blocks(draw, numbers, chunks=((n,) * n_blocks, (d,)), dtype=dtype)
 
 
-def cluster(n_workers: int) -> LocalCluster:
-    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+def cluster(n_workers: int, *, keeps_memory: bool = False) -> LocalCluster:
+    with dask.config.set(KEEP_MEMORY if keeps_memory else {}):
+        return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
 
 
 def shape(model) -> str:
@@ -138,17 +143,19 @@ def killed(arguments) -> None:
 def splits(arguments) -> None:
     """CPU time of a search of 4e5 rows of 16 columns whose local splits are found here, and on two workers."""
     n_blocks, n, d = 4, 100_000, 16
-    with cluster(2) as workers, Client(workers) as client:
-        rows, models = drawn_by_dask(n_blocks, n, d).persist(), []
-        usual = levels._LEAST_VALUES_ELSEWHERE
-        for name, least in (("here", sys.maxsize), ("on the workers", usual)):
-            levels._LEAST_VALUES_ELSEWHERE = least
+    usual, models = levels._LEAST_VALUES_ELSEWHERE, []
+    ways = {"here": (sys.maxsize, False), "on workers": (usual, False), "on workers that keep memory": (usual, True)}
+    for name, (least, keeps_memory) in ways.items():
+        levels._LEAST_VALUES_ELSEWHERE = least
+        with cluster(2, keeps_memory=keeps_memory) as workers, Client(workers) as client:
+            rows = drawn_by_dask(n_blocks, n, d).persist()
+            client.run(import_module, "amofa._search.task")
             start, before = time.perf_counter(), cpu_times(client)
             models.append(amofa.dask.fit(rows, client=client, **OPTIONS, n_threads=1))
             taken = time.perf_counter() - start
             cpu = [f"{after - at_start:.1f}" for at_start, after in zip(before, cpu_times(client), strict=True)]
-            print(f"splits {name}: {taken:.1f} s; CPU: here {cpu[0]} s, workers {', '.join(cpu[1:])} s")
-    print(f"the same bits: {same_bits(*models)}")
+        print(f"splits {name}: {taken:.1f} s; CPU: here {cpu[0]} s, workers {', '.join(cpu[1:])} s")
+    print(f"the same bits: {all(same_bits(models[0], model) for model in models)}")
 
 
 def overhead(arguments) -> None:

@@ -22,7 +22,7 @@ from amofa.threads import THREADS, Executor
 _LEAST_ROWS, _LEAST_ROWS_PER_COLUMN = 2048, 32
 _GROWTH, _LAST_GROWTH = 8, 3
 # Tasks on samples of fewer values stay in this process. A local split of one of eight components then takes 40 ms here
-# and as much again where it is sent to: 15 ms to send it, and 25 ms for memory that workers of dask do not keep.
+# and as much again where it is sent to: 15 ms to send it, and 30 ms for memory that workers of dask do not keep.
 _LEAST_VALUES_ELSEWHERE = 1 << 20
 # Rows of tables with no more than these stay in the order of the table: of so few, no step takes only some.
 _MOST_UNORDERED = 1000
