@@ -110,7 +110,7 @@ class LocalSplitter:
         """Return the best local split of each part."""
         splits = []
         for split in executor.in_order(self._worker, parts):
-            # Where others do the work, no one else does.
+            # Workers elsewhere look at no clock.
             self.problem.check()
             splits.append(split)
         return splits
