@@ -171,6 +171,7 @@ def test_there_is_a_gallery():
         assert line == "=" * len(title)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is needed")
 def test_commands_of_the_command_line_page(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")

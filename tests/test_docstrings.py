@@ -49,6 +49,7 @@ def test_docstrings(name):
     run(doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages(page):
     text = only_blocks(page.read_text(encoding="utf-8"), "pycon")

@@ -40,6 +40,7 @@ def left_by_a_kill(path):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_kill_at_any_call_of_the_system_leaves_a_whole_file(tmp_path):
     """Before and after each of them, and after half of what is written."""

@@ -6,6 +6,7 @@ import pytest
 from processes import run_python
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc here")
 def test_fits_leave_nothing_behind():
     script = """

@@ -58,9 +58,11 @@ def cases():
 
 
 CASES = {name: (x, options) for name, x, options in cases()}
+# The others take a second or more for each test.
+QUICK = {"levels", "few rows share noise", "forced", "labels", "a model", "weights", "paper", "paper, labels"}
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=[pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES])
 def case(request, monkeypatch):
     if request.param in ("levels", "t levels"):
         for name, value in (("_LEAST_ROWS", 20), ("_LEAST_ROWS_PER_COLUMN", 1), ("_GROWTH", 3)):

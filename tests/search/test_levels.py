@@ -135,6 +135,7 @@ def test_of_a_huge_table_held_rows_stand_for_all(rng, monkeypatch):
     assert levels.level(0).total_weight == pytest.approx(LEAST, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_of_a_huge_table_all_rows_take_no_part_in_moves_that_leave_local_ends(rng, monkeypatch):
     x = skewed(rng, 7000)
     moves = {"overshoot", "exchange"}
