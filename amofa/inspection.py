@@ -14,7 +14,7 @@ from amofa._data.column_kinds import Kind, kind_of
 from amofa._data.dataframes import column_names, named_columns, numbers_of
 from amofa._data.deduplicate import merge_repeats
 from amofa._data.labels import label_array
-from amofa._data.skewness import root_is_normal
+from amofa._data.skewness import best_origin, root_is_normal
 from amofa._data.standardize import Standardized
 from amofa._model.text import aligned, counted, html_table
 from amofa._typing import FloatArray
@@ -31,7 +31,6 @@ _REMEDIES = {
     Kind.INDEX: "leave it out",
     Kind.SPIKE: "leave it out, or look at the rows with this value by themselves",
     Kind.UNEVEN: "add random numbers from 0 to 1 to the counts first, or fit these",
-    Kind.SKEWED: "transform it by Yeo-Johnson",
 }
 
 
@@ -251,9 +250,11 @@ def _skewness(values: FloatArray, counts: FloatArray) -> tuple[str, str]:
     """Return to which side a column is skewed, and the transformation that suits its values."""
     median = values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]
     if values[-1] - median < median - values[0]:
-        return "skewed to the left", _REMEDIES[Kind.SKEWED]
+        limit, as_root = best_origin(-values[::-1], counts[::-1])
+        return "skewed to the left", _of_distances(f"{-limit:g} - x", as_root)
     if values[0] < 0:
-        return "skewed to the right", _REMEDIES[Kind.SKEWED]
+        limit, as_root = best_origin(values, counts)
+        return "skewed to the right", _of_distances(f"x + {-limit:g}", as_root)
     if (values == np.rint(values)).all():
         are_small = kind_of(np.log1p(values), counts) is Kind.UNEVEN
         first = "add random numbers from 0 to 1, then " if are_small else ""
@@ -261,6 +262,10 @@ def _skewness(values: FloatArray, counts: FloatArray) -> tuple[str, str]:
     if values[0] == 0:
         return "skewed to the right", "take its cube root, or log(1 + x) in suitable units"
     return "skewed to the right", f"take its {'cube root' if root_is_normal(values, counts) else 'logarithm'}"
+
+
+def _of_distances(distance: str, as_root: bool) -> str:
+    return f"take the cube root of {distance}" if as_root else f"take log({distance})"
 
 
 def _related(table: NDArray[Any], names: Sequence[str] | None) -> dict[int, str]:

@@ -1,5 +1,7 @@
 """`inspect`, and the warning of a fit that points to it."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -54,8 +56,9 @@ def test_each_column_is_described(table):
         assert bool(note.finding) == bool(finding) == bool(note.remedy), note
     assert "logarithm" in notes.notes[6].remedy
     assert "log(1 + x)" in notes.notes[7].remedy
-    assert "Yeo-Johnson" in notes.notes[8].remedy
-    assert "Yeo-Johnson" in notes.notes[12].remedy
+    # Powers of the distances from just beyond 0, and from just below -1.
+    assert re.fullmatch(r"take log\(0\.\d+ - x\)", notes.notes[8].remedy)
+    assert re.fullmatch(r"take log\(x \+ (1|0\.9)\d*\)", notes.notes[12].remedy)
     assert [note.column for note in notes.odd] == list(range(2, 13))
     assert notes.notes[5].mode_share == np.mean(table[:, 5] == 0)
     assert notes.notes[3].n_values == 3
@@ -77,6 +80,15 @@ def test_exponential_columns_need_a_root(rng):
     first, second = amofa.inspect(waits)
     assert first[5:] == ("skewed to the right", "take its cube root")
     assert second[5:] == ("skewed to the right", "take its cube root, or log(1 + x) in suitable units")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_remedy_of_a_tail_helps(rng, sign):
+    X = np.column_stack([sign * (5 - rng.lognormal(size=400)), rng.normal(size=400)])
+    (note,) = amofa.inspect(X).odd
+    X[:, 0] = eval(note.remedy.removeprefix("take "), {"log": np.log, "x": X[:, 0]})
+    assert not amofa.inspect(X).odd
+    assert amofa.fit(X).n_components == 1
 
 
 def test_codes_of_missing_cells_are_proposed(rng):

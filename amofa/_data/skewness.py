@@ -38,6 +38,22 @@ def root_is_normal(values: FloatArray, weights: FloatArray) -> bool:
     return root < logarithm
 
 
+def best_origin(values: FloatArray, weights: FloatArray) -> tuple[float, bool]:
+    """Return a number below all values, and whether to take cube roots of the distances from it, not logarithms.
+
+    Of a column that is skewed upwards, these are then nearest to a normal distribution.
+    """
+    median = values[np.searchsorted(np.cumsum(weights), weights.sum() / 2)]
+    unit = median - values[0]
+    costs = {
+        (power, origin): _transformed_cost((values - values[0]) / unit + origin, weights, power)
+        for power in _POWERS
+        for origin in _ORIGINS
+    }
+    power, origin = min(costs, key=lambda each: costs[each])
+    return float(values[0] - origin * unit), power > 0
+
+
 def _is_skewed_upwards(values: FloatArray, weights: FloatArray) -> bool:
     below = np.cumsum(weights)
     shares = np.array([_BEYOND, 0.5, 1 - _BEYOND])

@@ -14,6 +14,8 @@ _MISSING = frozenset({"", "NA", "N/A", "n/a", "NULL", "null", "None", "?"})
 # A first line of numbers is taken for names if they have equal steps, as wavelengths, or only rise or only fall, and
 # there are at least these many: of 8 numbers in random order, 1 in 20,000 does. 0, 1, 2, ... are names without a name.
 _LEAST_EQUAL_STEPS, _LEAST_MONOTONE, _LEAST_COUNTED = 5, 8, 4
+# Of fewer, but at least these many, a warning says that they may be names.
+_LEAST_ORDERED = 2
 _SAME_STEP = 1e-6
 _EUROPEAN_NUMBER = re.compile(r"[-+]?[0-9.]*,[0-9]+")
 _WITH_THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?")
@@ -112,7 +114,7 @@ def guess_header(first: Sequence[str], second: Sequence[str], known: frozenset[s
     text = [j for j, cell in enumerate(first) if not cells.is_missing(cell) and not cells.is_number(cell)]
     if not text:
         has_names = _look_like_names(first, second, cells)
-        return Guess(has_names, not has_names)
+        return Guess(has_names, not has_names and not _may_be_names(first, second, cells))
     if any(j >= len(second) or cells.is_missing(second[j]) or cells.is_number(second[j]) for j in text):
         return Guess(True, True)
     # All text of the first line is in columns of text, so that it may be a row like the others.
@@ -124,6 +126,19 @@ def guess_header(first: Sequence[str], second: Sequence[str], known: frozenset[s
 def _look_like_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> bool:
     """Return whether the numbers of the first line are ordered as names are, and more so than those of the second."""
     return _order(first, cells) > _order(second, cells)
+
+
+def _may_be_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> bool:
+    """Return whether the first line has whole numbers that rise or fall, as a few years, and the second has fractions."""
+    numbers = [cells.number(cell) for cell in first if cells.is_number(cell)]
+    others = [cells.number(cell) for cell in second if cells.is_number(cell)]
+    steps = [after - before for before, after in pairwise(numbers)]
+    return (
+        len(numbers) >= _LEAST_ORDERED
+        and all(number.is_integer() for number in numbers)
+        and (min(steps) > 0 or max(steps) < 0)
+        and not any(number.is_integer() for number in others)
+    )
 
 
 def _order(line: Sequence[str], cells: Cells) -> int:

@@ -267,3 +267,10 @@ def test_names_of_rows_as_r_writes_them(file):
 def test_marks_of_thousands(file, cell):
     with pytest.raises(ValueError, match="is not a number; write numbers without marks of thousands"):
         read_table(file("x.csv", f"a;b\n{cell};2\n3;4\n"))
+
+
+@pytest.mark.parametrize("first", ["2018,2019,2020", "400,410", "840,650,550,450"])
+def test_a_few_numbers_in_order_may_be_names(file, first):
+    row = ",".join(["1.5"] * (first.count(",") + 1))
+    with pytest.warns(AmofaWarning, match="line 1 of .* was read as a row; if it is not, pass --header"):
+        assert read_table(file("x.csv", f"{first}\n{row}\n")).names is None
