@@ -129,7 +129,7 @@ def _look_like_names(first: Sequence[str], second: Sequence[str], cells: Cells) 
 
 
 def _may_be_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> bool:
-    """Return whether the first line has whole numbers that rise or fall, as a few years, and the second has fractions."""
+    """Return whether the first line has whole numbers in order, as a few years, and the second has fractions."""
     numbers = [cells.number(cell) for cell in first if cells.is_number(cell)]
     others = [cells.number(cell) for cell in second if cells.is_number(cell)]
     steps = [after - before for before, after in pairwise(numbers)]
