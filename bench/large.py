@@ -261,7 +261,7 @@ def growth(arguments) -> None:
 
 
 def in_dask(arguments) -> None:
-    """A search of 2e7 rows of 16 columns, drawn by blocks on two workers."""
+    """A search of 2e7 rows of 16 columns, drawn by blocks on two workers; and of the same blocks in this process."""
     n, d = 1 << 19, 16
     n_blocks = max(1, round((arguments.rows or 2e7) / n))
     with cluster(2) as workers, Client(workers) as client:
@@ -275,6 +275,13 @@ def in_dask(arguments) -> None:
     print(f"{n_blocks * n} rows: {shape(model)}, {len(steps)} iterations on all rows")
     print(f"{taken:.0f} s; CPU: here {cpu:.0f} s, workers {sum(worker_time.values()):.0f} s with the draws")
     print(f"peak memory: here {peak():.0f} MB, workers {', '.join(f'{p:.0f}' for p in peaks.values())} MB")
+    blocks = Blocks([rows_of(i, n, d) for i in range(n_blocks)])
+    start = time.perf_counter()
+    alone = amofa.fit(blocks, **OPTIONS)
+    alone_taken = time.perf_counter() - start
+    print(
+        f"in this process: {alone_taken:.0f} s, {alone_taken / taken:.2f} of that; the same bits: {same_bits(model, alone)}"
+    )
 
 
 def peak() -> float:
