@@ -40,6 +40,9 @@ ADVICE = "amofa.inspect(X)"
 # component pays, are likely to be shares.
 _LITTLE_SHARE, _LITTLE_WEIGHT = 0.1, 5.0
 
+_CONSTANT = "are constant and change no decision"
+_EMPTY = "have no value in any row; they count as 0, and change no decision"
+
 
 def warn_caller(message: str, category: type[AmofaWarning] = AmofaWarning) -> None:
     """Warn in a way that points to the nearest line outside the package, which the user can change."""
@@ -65,8 +68,8 @@ def warn_of_columns(
     odd = _odd_columns([None if j in unused else kind for j, kind in enumerate(kinds)], names)
     messages = [
         odd,
-        _columns_without_cells(without_cells, n_features, names),
-        _constant_columns(constant, n_features, names),
+        _unused_columns(_EMPTY, without_cells, n_features, names),
+        _unused_columns(_CONSTANT, constant, n_features, names),
         _redundant_columns(redundant, n_features, names),
     ]
     if any(messages):
@@ -75,7 +78,7 @@ def warn_of_columns(
 
 def warn_of_constant_columns(constant: BoolArray) -> None:
     if constant.any():
-        warn_caller(_constant_columns(np.flatnonzero(constant).tolist(), len(constant), None))
+        warn_caller(_unused_columns(_CONSTANT, np.flatnonzero(constant).tolist(), len(constant), None))
 
 
 def _odd_columns(kinds: Sequence[str | None], names: Sequence[str] | None) -> str:
@@ -92,22 +95,10 @@ def _odd_columns(kinds: Sequence[str | None], names: Sequence[str] | None) -> st
     )
 
 
-def _columns_without_cells(columns: Sequence[int], n_features: int, names: Sequence[str] | None) -> str:
+def _unused_columns(what: str, columns: Sequence[int], n_features: int, names: Sequence[str] | None) -> str:
     if not columns:
         return ""
-    return (
-        f"{len(columns)} of {n_features} columns of X have no value in any row; they count as 0, and change no "
-        f"decision: {_listed(columns, names)}{_from_zero(names)}"
-    )
-
-
-def _constant_columns(columns: Sequence[int], n_features: int, names: Sequence[str] | None) -> str:
-    if not columns:
-        return ""
-    return (
-        f"{len(columns)} of {n_features} columns of X are constant and change no decision: "
-        f"{_listed(columns, names)}{_from_zero(names)}"
-    )
+    return f"{len(columns)} of {n_features} columns of X {what}: {_listed(columns, names)}{_from_zero(names)}"
 
 
 def _redundant_columns(redundant: Sequence[tuple[int, list[int]]], n_features: int, names: Sequence[str] | None) -> str:
