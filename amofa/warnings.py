@@ -39,7 +39,7 @@ ADVICE = "amofa.inspect(X)"
 # Weights of rows that sum to less than this share of the number of distinct rows, or to so few rows that no second
 # component pays, are likely to be shares.
 _LITTLE_SHARE, _LITTLE_WEIGHT = 0.1, 5.0
-
+# What columns are that a search leaves out.
 _CONSTANT = "are constant and change no decision"
 _EMPTY = "have no value in any row; they count as 0, and change no decision"
 
