@@ -50,8 +50,9 @@ NOISE_FLOOR = 0.06
 # The share is of less for a class that is narrower than this part of the mean variance, on average over the columns: so
 # narrow, it would lose its own rows. In one column only, a class may well be narrow by coincidence.
 _NARROW = 1 / 5
-# More rows than this tell the variance of their class.
-_FEW_ROWS = 10.0
+# More rows than this tell the variance of their class, and that of each of its columns without a value that is as
+# frequent as this: it may be the only one by coincidence.
+_FEW_ROWS, _FREQUENT = 10.0, 0.2
 # The least share of the mean variance that is the scale of a class of so many equal rows; of more rows it is less.
 _EQUAL = 1e-4
 # From this number on, equal rows are not few rows of a wider class, which would borrow covariance.
@@ -264,7 +265,8 @@ def fit_classes(
         Prior probabilities of the classes: equal, their shares of the rows, or positive numbers that sum to 1.
     noise_floor : float or (d,) array-like, default 0.06
         Smallest uniqueness: a share of each column's mean variance within classes, or a variance for each column. It
-        is a share of less in a class that is much narrower than the mean.
+        is a share of less in a class that is much narrower than the mean, and in a column of a class that is narrower
+        and has no frequent value there.
     pooled_rows : float, optional
         Number of rows that the mean covariance of all components is worth; estimated if not given. Any value but 0
         forms (d, d) matrices, and gives each component of a model d more factors.
@@ -423,9 +425,22 @@ class _Rows:
             relative = (variances[:, varies] / within[varies]).mean(axis=1)
         # A column that varies between classes only has as much within as one row may have.
         within = np.where(varies, within, with_constant_columns(whole.deviation**2, whole) / counts.sum())
-        known = np.maximum(counts / _FEW_ROWS, 1.0)
-        missing = np.where(relative > 0, 1 / counts, np.maximum(1 / counts**2, _EQUAL)) / known
-        return np.asarray(within * np.minimum(relative / _NARROW + missing, 1.0)[:, None])
+        unknown = np.minimum(_FEW_ROWS / counts, 1.0)
+        missing = np.where(relative > 0, 1 / counts, np.maximum(1 / counts**2, _EQUAL)) * unknown
+        shares = np.minimum(relative / _NARROW + missing, 1.0)[:, None]
+        of_columns = variances / (_NARROW * within) + unknown[:, None] ** 2
+        return np.asarray(within * np.where(self.are_spread(), np.minimum(shares, of_columns), shares))
+
+    def are_spread(self) -> Mask:
+        """Return which columns have no frequent value in each class, (C, d), so that their variance there is known."""
+        found = np.empty((self.n_classes, self.X.shape[1]), dtype=bool)
+        for c, count in enumerate(self.counts()):
+            rows = self.y == c
+            weights = None if self.weights is None else self.weights[rows]
+            for j, column in enumerate(self.X[rows].T):
+                _, numbers = np.unique(column, return_inverse=True)
+                found[c, j] = np.bincount(numbers, weights).max() <= _FREQUENT * count
+        return found
 
     def splits(self, cv: int | Iterable[Split]) -> list[tuple[Mask, Mask]]:
         """Yield the rows to train with and to hold out; nothing if none can be held out."""

@@ -81,6 +81,20 @@ def test_a_narrow_class_keeps_its_width(rng, d, sd, least):
     assert np.mean(fit_classes(X, y).predict(new) == true) > least
 
 
+def test_a_class_may_be_narrow_in_one_column(rng):
+    def draw(n):
+        wide, narrow = rng.normal(0, 1, (n, 2)), rng.normal(0, (1, 0.01), (n, 2))
+        return np.concatenate([wide, narrow]), np.repeat([0, 1], n)
+
+    X, y = draw(300)
+    new, true = draw(5000)
+    assert np.mean(fit_classes(X, y).predict(new) == true) > 0.98
+    # A column of one value may be so by coincidence.
+    X[300:, 1] = 0.0
+    model = fit_classes(X, y).models[1]
+    assert model.uniquenesses[0, 1] > 0.01
+
+
 @pytest.mark.parametrize(
     ("d", "n", "most"), [(1, 10, 0.04), (1, 60, 0.01), (2, 3, 0.03), (2, 60, 0.001), (5, 3, 0.001)]
 )
