@@ -28,7 +28,8 @@ class FramedMixture(BaseMixture):
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}
-            "default" means arrays. Frames and series of pandas have the index of X if X is one of pandas.
+            "default" means arrays. Frames and series of pandas have the index of X if X is one of pandas. A model that
+            is loaded, or that `condition` or `marginal` returns, gives arrays again.
 
         Returns
         -------

@@ -17,6 +17,8 @@ from amofa._typing import FloatArray
 
 # Rows of a table are read in blocks of about this number of values.
 _BLOCK_VALUES = 1 << 20
+# Differences and deviations that are a smaller share of the means are rounding.
+_ROUNDING = 1e-13
 # Columns that the text of a report names for a group and for a factor, and the smallest difference and correlation
 # after the first.
 _APART, _LEAST_DIFFERENCE, _LEADING, _LEAST_CORRELATION = 4, 0.2, 3, 0.3
@@ -424,6 +426,8 @@ def standardized_differences(moments: Moments) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
             pooled = np.sqrt((moments.variances[g] + rest.variances) / 2)
             gap = moments.means[g] - rest.means
+            rounding = _ROUNDING * np.maximum(np.abs(moments.means[g]), np.abs(rest.means))
+            gap, pooled = (np.where(np.abs(each) <= rounding, 0.0, each) for each in (gap, pooled))
             differences[g] = np.where(gap == 0, 0.0, gap / pooled)
     return differences
 

@@ -88,6 +88,8 @@ class Cells(NamedTuple):
         if not self.is_number(cell):
             if self.decimal == "." and _EUROPEAN_NUMBER.fullmatch(cell):
                 remedy = "; for decimal commas pass --decimal ,"
+                if _WITH_THOUSANDS.fullmatch(cell):
+                    remedy += " and for thousands remove the commas"
             elif _WITH_THOUSANDS.fullmatch(cell):
                 remedy = "; write numbers without marks of thousands"
             elif not self._may_be_mark(cell, is_first):
