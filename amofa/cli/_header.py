@@ -137,6 +137,7 @@ def _may_be_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> 
     steps = [after - before for before, after in pairwise(numbers)]
     return (
         len(numbers) >= _LEAST_ORDERED
+        and len(others) > 0
         and all(number.is_integer() for number in numbers)
         and (min(steps) > 0 or max(steps) < 0)
         and not any(number.is_integer() for number in others)
