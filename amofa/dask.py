@@ -22,7 +22,7 @@ except ImportError as error:
     raise ModuleNotFoundError("amofa.dask needs dask and distributed: pip install 'amofa[dask]'") from error
 
 from amofa._data.block_source import BlockSource, OfBlock, groups, merged
-from amofa._data.dataframes import column_names
+from amofa._data.dataframes import column_labels
 from amofa._search.options import FitOptions
 from amofa._version import __version__
 from amofa.fitting import fit_blocks
@@ -98,15 +98,15 @@ class _DaskBlocks(BlockSource):
         # Rows that are persisted stay on the workers as long as something refers to them.
         self._client, self._collections, self._workers = client, (X, weights), _Workers(client)
         if _is_frame(X):
-            names = list(X.columns)
-            self._n_features = len(names)
-            self._names = tuple(names) if all(isinstance(name, str) for name in names) else None
+            self._labels = tuple(X.columns)
+            self._n_features = len(self._labels)
+            self._names = self._labels if all(isinstance(name, str) for name in self._labels) else None
             self._blocks = X.to_delayed()
         elif isinstance(X, dask.array.Array):
             if X.ndim != 2:
                 raise ValueError(f"X must have two dimensions (rows, columns), got {X.ndim}")
             X = _with_whole_rows(X)
-            self._n_features, self._names = X.shape[1], None
+            self._n_features, self._names, self._labels = X.shape[1], None, ()
             self._blocks = X.to_delayed().ravel().tolist()
         else:
             raise TypeError(f"X must be a dask array or frame, got {type(X).__name__}; amofa.fit takes arrays")
@@ -155,7 +155,7 @@ class _DaskBlocks(BlockSource):
         node = delayed(function, name=f"amofa-function-{token}", traverse=False)
         evaluate = delayed(_evaluate, pure=False)
         tasks = [
-            evaluate(node, self._names, number, block, weights, dask_key_name=f"amofa-block-{token}-{number}")
+            evaluate(node, self._labels, number, block, weights, dask_key_name=f"amofa-block-{token}-{number}")
             for number, (block, weights) in enumerate(zip(self._blocks, self._weights, strict=True))
         ]
         futures: list[Any] = self._client.compute(tasks, retries=_RETRIES)
@@ -212,11 +212,11 @@ class _Refused(NamedTuple):
 
 
 def _evaluate(
-    function: OfBlock[Result], names: tuple[str, ...] | None, number: int, rows: Any, weights: Any
+    function: OfBlock[Result], labels: tuple[Any, ...], number: int, rows: Any, weights: Any
 ) -> Result | _Refused:
     with use_threads(1), single_blas_thread():
         try:
-            if names is not None and column_names(rows) != names:
+            if labels and column_labels(rows) != labels:
                 raise ValueError(f"block {number} of X has other columns than the frame, or in another order")
             return function(number, rows, weights)
         except (TypeError, ValueError) as error:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amofa._data.checks import check_incomplete_table, check_positive, check_weights, check_whole_number
-from amofa._data.dataframes import check_same_names, column_names
+from amofa._data.dataframes import check_same_names, column_labels, column_names
 from amofa._data.npz import write_arrays
 from amofa._model.finalize import with_canonical_factors
 from amofa._model.gaussian_mixture import is_gaussian_mixture
@@ -96,6 +96,9 @@ class Stream:
     >>> stream.model.weights.round(1)
     array([0.7, 0.3])
     """
+
+    # What frames call their columns where these are no names.
+    _labels: tuple[Any, ...] = ()
 
     def __init__(
         self,
@@ -207,7 +210,7 @@ class Stream:
         >>> stream.update([[2.0, 0.0]], sample_weight=[3]).n_samples
         5.0
         """
-        names, state, settings = column_names(X), self._state, self._settings
+        names, labels, state, settings = column_names(X), column_labels(X), self._state, self._settings
         shape = getattr(X, "shape", None)
         if shape is not None and len(shape) == 2 and shape[0] == 0:
             if state is not None:
@@ -221,12 +224,14 @@ class Stream:
             state = StreamState.of_nothing(table.shape[1], settings.memory, names)
         else:
             _check_columns(table.shape[1], names, state)
+            if names is None and labels and self._labels and labels != self._labels:
+                raise ValueError("X has other columns than the rows before, or in another order")
         # Squares of tiny numbers may become 0.
         with single_blas_thread(), use_threads(settings.options.n_threads), np.errstate(under="ignore"):
             for start in range(0, len(table), _PIECE):
                 piece = slice(start, start + _PIECE)
                 state = with_rows(state, _counted_rows(table[piece], weights, piece), settings)
-        self._state, self._settings = state, settings
+        self._state, self._settings, self._labels = state, settings, labels or self._labels
         return self
 
     # -- what it has learnt --

@@ -372,6 +372,13 @@ def test_frames_of_other_columns_and_blocks_that_change_are_refused(rng):
     frame.columns = [f"x{j}" for j in range(X.shape[1])]
     with pytest.raises(ValueError, match="block 1 of X has other columns than block 0, or in another order"):
         amofa.fit(Blocks([frame, frame[frame.columns[::-1]]]))
+    with pytest.raises(ValueError, match="block 1 of X has other columns than block 0, or in another order"):
+        amofa.fit(Blocks([frame, frame[frame.columns[::-1]]], feature_names=["a", "b", "c"][: X.shape[1]]))
+    numbered = pandas.DataFrame(X)
+    with pytest.raises(ValueError, match="block 1 of X has other columns than block 0, or in another order"):
+        amofa.fit(Blocks([numbered, numbered[numbered.columns[::-1]]]))
+    with pytest.raises(ValueError, match="feature_names has the names of the columns of block 0 in another order"):
+        amofa.fit(Blocks([frame], feature_names=frame.columns[::-1]))
     with pytest.raises(ValueError, match="block 1 of X has names of columns, but block 0 has none"):
         amofa.fit(Blocks([X, frame]))
     passes = []
@@ -389,10 +396,23 @@ def test_frames_of_other_columns_and_blocks_that_change_are_refused(rng):
         (lambda n: [X[: 6000 - n]], "block 1 of X has .* rows and had .* before; blocks must be the same"),
         (lambda n: [X, X] if n > 4 else [X], "block 2 of X has .* rows and was not there before"),
         (lambda n: [] if n > 4 else [X], "there are 1 blocks of X, but there were 2 before"),
+        (lambda n: [np.hstack([X, X]) if n > 4 else X], "block 1 of X has other columns or weights than before"),
     ):
         passes.clear()
         with pytest.raises(ValueError, match=message):
             amofa.fit(Blocks(Shrinking(change)))
+
+
+def test_weights_that_change_are_refused(rng):
+    X, passes = groups(rng), []
+
+    class Growing:
+        def __iter__(self):
+            passes.append(1)
+            yield np.full(len(X), 1.0 + (len(passes) > 3))
+
+    with pytest.raises(ValueError, match="block 0 of X has other columns or weights than before"):
+        amofa.fit(Blocks([X], weights=Growing()))
 
 
 def test_parquet_of_frames_without_their_index_and_of_several_types(rng, tmp_path):
@@ -403,6 +423,10 @@ def test_parquet_of_frames_without_their_index_and_of_several_types(rng, tmp_pat
     frame.to_parquet(tmp_path / "1.parquet")
     blocks = from_parquet(tmp_path)
     assert blocks.feature_names == ("a", "b")
+    # Other programs write the index without the note that it is one.
+    pandas.DataFrame({"a": [1.0], "__index_level_0__": [0]}).to_parquet(tmp_path / "index.parquet", index=False)
+    assert from_parquet(tmp_path / "index.parquet").feature_names == ("a",)
+    (tmp_path / "index.parquet").unlink()
     rows = np.concatenate([rows for rows, _ in blocks])
     np.testing.assert_array_equal(rows[500:], frame)
     frame[["a"]].to_parquet(tmp_path / "2.parquet")

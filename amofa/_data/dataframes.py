@@ -22,17 +22,22 @@ def column_names(X: object, name: str = "X") -> tuple[str, ...] | None:
     Anything with columns that NumPy can make an array from is a frame. Raises TypeError if some names are strings and
     others are not; errors call the frame `name`.
     """
-    if not hasattr(X, "__array__"):
-        return None
-    # Ask the class, since a column of a frame may be its attribute. In pyarrow, `columns` are not names.
-    attribute = next((a for a in ("column_names", "columns") if hasattr(type(X), a)), None)
-    names = [] if attribute is None else list(getattr(X, attribute))
+    names = column_labels(X)
     strange = [n for n in names if not isinstance(n, str)]
     if len(strange) == len(names):
         return None
     if strange:
         raise TypeError(f"{name} has a column whose name is not a string, {strange[0]!r}; rename it")
     return tuple(str(n) for n in names)
+
+
+def column_labels(X: object) -> tuple[Any, ...]:
+    """Return what the columns of a frame are called, texts or not; nothing if X is not a frame."""
+    if not hasattr(X, "__array__"):
+        return ()
+    # Ask the class, since a column of a frame may be its attribute. In pyarrow, `columns` are not names.
+    attribute = next((a for a in ("column_names", "columns") if hasattr(type(X), a)), None)
+    return () if attribute is None else tuple(getattr(X, attribute))
 
 
 def to_array(X: ArrayLike) -> NDArray[Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from amofa._data.block_source import BlockSource, OfBlock, Tree
-from amofa._data.dataframes import check_feature_names, column_names
+from amofa._data.dataframes import check_feature_names, column_labels, column_names
 
 Result = TypeVar("Result")
 # A block and its weights.
@@ -68,15 +68,16 @@ class Blocks(BlockSource):
         self._n_features: int | None = None
         self._names = None if feature_names is None else tuple(feature_names)
         self._has_names = feature_names is not None
-        # Numbers of rows, once all blocks have been read.
-        self._lengths: list[int] | None = None
+        self._labels: tuple[Any, ...] = ()
+        # What is known of each block, once all have been read.
+        self._known: list[_Known] | None = None
 
     @classmethod
     def _of(cls, read: Callable[[], Iterator[Block]], n_features: int, names: tuple[str, ...] | None = None) -> Blocks:
         """Return blocks that a function reads, of a known number of columns."""
         blocks = cls.__new__(cls)
         blocks._read, blocks._n_features, blocks._names, blocks._has_names = read, n_features, names, True
-        blocks._lengths = None
+        blocks._labels, blocks._known = (), None
         return blocks
 
     def __repr__(self) -> str:
@@ -113,6 +114,9 @@ class Blocks(BlockSource):
         self._n_features = shape[1]
         names = self._names if self._has_names else column_names(first[0])
         self._names = check_feature_names(names, shape[1])
+        self._labels = column_labels(first[0])
+        if self._names and self._names != self._labels and set(self._names) == set(self._labels):
+            raise ValueError("feature_names has the names of the columns of block 0 in another order")
 
     def map(self, function: OfBlock[Result]) -> list[Result]:
         return list(self.over_blocks(function))
@@ -125,32 +129,50 @@ class Blocks(BlockSource):
 
     def over_blocks(self, function: OfBlock[Result]) -> Iterator[Result]:
         """Yield the results of a function for each block, in order."""
-        lengths: list[int] = []
+        known: list[_Known] = []
         for block in _read_ahead(iter(self)):
-            number = len(lengths)
-            lengths.append(_n_rows(block[0], number))
-            self._check(block[0], number)
+            number = len(known)
+            self._check(block, number)
             yield function(number, *block)
+            known.append(_Known.of(block))
             del block
-        if not lengths:
+        if not known:
             raise _no_blocks()
-        if self._lengths is not None and len(lengths) < len(self._lengths):
-            raise ValueError(
-                f"there are {len(lengths)} blocks of X, but there were {len(self._lengths)} before; {_SAME}"
-            )
-        self._lengths = lengths
+        if self._known is not None and len(known) < len(self._known):
+            raise ValueError(f"there are {len(known)} blocks of X, but there were {len(self._known)} before; {_SAME}")
+        self._known = known
 
-    def _check(self, rows: Any, number: int) -> None:
-        """Check that a block has the names of the others, and as many rows as before."""
-        names = None if self._has_names else column_names(rows)
-        if names is not None and self.feature_names is None:
-            raise ValueError(f"block {number} of X has names of columns, but block 0 has none; pass feature_names")
-        if names is not None and names != self.feature_names:
+    def _check(self, block: Block, number: int) -> None:
+        """Check that a block has the columns of the others, and rows and weights as before."""
+        rows = block[0]
+        n, labels = _n_rows(rows, number), column_labels(rows)
+        if labels and self._labels and labels != self._labels:
             raise ValueError(f"block {number} of X has other columns than block 0, or in another order")
-        before = self._lengths
-        if before is not None and (number >= len(before) or before[number] != len(rows)):
-            known = f"had {before[number]} before" if number < len(before) else "was not there before"
-            raise ValueError(f"block {number} of X has {len(rows)} rows and {known}; {_SAME}")
+        if not self._has_names and self.feature_names is None and column_names(rows) is not None:
+            raise ValueError(f"block {number} of X has names of columns, but block 0 has none; pass feature_names")
+        if self._known is None:
+            return
+        if number >= len(self._known):
+            raise ValueError(f"block {number} of X has {n} rows and was not there before; {_SAME}")
+        before = self._known[number]
+        if n != before.n_rows:
+            raise ValueError(f"block {number} of X has {n} rows and had {before.n_rows} before; {_SAME}")
+        if _Known.of(block) != before:
+            raise ValueError(f"block {number} of X has other columns or weights than before; {_SAME}")
+
+
+class _Known(NamedTuple):
+    """What must not change of a block: its numbers of rows and columns, and its weights, so far as their sum tells."""
+
+    n_rows: int
+    shape: tuple[int, ...]
+    total_weight: float | None
+
+    @classmethod
+    def of(cls, block: Block) -> _Known:
+        rows, weights = block
+        total = None if weights is None else float(np.sum(np.asarray(weights, dtype=np.float64)))
+        return cls(len(rows), tuple(getattr(rows, "shape", ())), total)
 
 
 def _n_rows(rows: Any, number: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from amofa.blocks._files import as_paths, from_pieces, package
 
 # Rows of Parquet files that are decoded at a time.
 _DECODED_ROWS = 1 << 16
+# What pandas and dask call an index without a name; other programs lose the note that it is one.
+_INDEX = re.compile(r"__(index_level_\d+|null_dask_index)__")
 
 
 def from_parquet(
@@ -96,7 +99,7 @@ def _chosen(columns: Sequence[str] | None, all_columns: list[str], weights: str 
 def _names(schema: Any) -> list[str]:
     """Return the names of the columns without those of a frame's index."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in schema.names if name not in index]
+    return [name for name in schema.names if name not in index and not _INDEX.fullmatch(name)]
 
 
 def _types_of(part: Any, used: Sequence[str]) -> set[str]:

@@ -411,6 +411,10 @@ def test_names_of_columns_are_kept_and_compared(rows):
         stream.update(frame[list("bacdef")])
     with pytest.raises(ValueError, match="lacks 'd'"):
         stream.update(frame[["a", "b", "c"]][:0])
+    numbered = pandas.DataFrame(rows)
+    stream = amofa.Stream().update(numbered[:500]).update(rows[500:600])
+    with pytest.raises(ValueError, match="X has other columns than the rows before, or in another order"):
+        stream.update(numbered[[1, 0, 2, 3, 4, 5]])
 
 
 @pytest.mark.parametrize(
