@@ -89,7 +89,7 @@ class Cells(NamedTuple):
             if self.decimal == "." and _EUROPEAN_NUMBER.fullmatch(cell):
                 remedy = "; for decimal commas pass --decimal ,"
                 if _WITH_THOUSANDS.fullmatch(cell):
-                    remedy += " and for thousands remove the commas"
+                    remedy += " and write thousands without marks"
             elif _WITH_THOUSANDS.fullmatch(cell):
                 remedy = "; write numbers without marks of thousands"
             elif not self._may_be_mark(cell, is_first):

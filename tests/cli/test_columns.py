@@ -101,7 +101,9 @@ def test_errors_of_columns_of_text_say_how_to_leave_them_out(file):
     # Columns of a model are needed, and so is a number with another mark.
     assert refusal_of(path, n_features=6) == message
     assert refusal_of(path, names=["size", "the, kind"]) == message
-    assert refusal_of(file("y.csv", "1;2\n1.234,5;2\n"), delimiter=";").endswith("pass --decimal ,")
+    assert refusal_of(file("y.csv", "1;2\n1.234,5;2\n"), delimiter=";").endswith(
+        "pass --decimal , and write thousands without marks"
+    )
 
 
 def test_a_name_of_two_columns(file):
