@@ -134,7 +134,7 @@ class Blocks(BlockSource):
             number = len(known)
             self._check(block, number)
             yield function(number, *block)
-            known.append(_Known.of(block))
+            known.append(_Known.of(block) if self._known is None else self._known[number])
             del block
         if not known:
             raise _no_blocks()
