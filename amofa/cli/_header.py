@@ -132,8 +132,8 @@ def _look_like_names(first: Sequence[str], second: Sequence[str], cells: Cells) 
 
 def _may_be_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> bool:
     """Return whether the first line has whole numbers in order, as a few years, and the second has fractions."""
-    numbers = [cells.number(cell) for cell in first if cells.is_number(cell)]
-    others = [cells.number(cell) for cell in second if cells.is_number(cell)]
+    numbers = _numbers(first, cells)
+    others = _numbers(second, cells)
     steps = [after - before for before, after in pairwise(numbers)]
     return (
         len(numbers) >= _LEAST_ORDERED
@@ -144,9 +144,13 @@ def _may_be_names(first: Sequence[str], second: Sequence[str], cells: Cells) -> 
     )
 
 
+def _numbers(line: Sequence[str], cells: Cells) -> list[float]:
+    return [cells.number(cell) for cell in line if cells.is_number(cell)]
+
+
 def _order(line: Sequence[str], cells: Cells) -> int:
     """Return 2 for equal steps, such as years, 1 for numbers that only rise or only fall, as a trend does, else 0."""
-    numbers = [cells.number(cell) for cell in line if cells.is_number(cell)]
+    numbers = _numbers(line, cells)
     n = len(numbers)
     if n >= _LEAST_COUNTED and numbers == list(map(float, range(n))):
         return 2
