@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from amofa._kernels._lines import best_cut, moved_cuts
 from amofa._typing import FloatArray
 
 # Minimum weight of a part: between integers, so that rounding does not decide.
@@ -80,46 +81,23 @@ class Lines:
         Returns the gain in nats for Gaussians of one variance, less log N for each part, and the thresholds, for three
         parts, four, and so on, as far as the line can be cut.
         """
-        total = self.total
-        whole = float(self.sums[2, i, -1] - self.sums[1, i, -1] ** 2 / total)
+        total, sums = self.total, self.sums[:, i]
+        counts, moments, squares = sums
+        whole = float(squares[-1] - moments[-1] ** 2 / total)
         found = []
         bounds = [0, self.z.shape[1]]
         while len(bounds) <= most_parts:
-            saved, cut = max(self._best_cut(i, *piece) for piece in pairwise(bounds))
+            pieces = pairwise(bounds)
+            saved, cut = max(best_cut(self.z[i], counts, moments, *piece, _LEAST_PART) for piece in pieces)
             if saved <= 0:
                 break
-            bounds = self._moved(i, sorted([*bounds, cut]))
-            counts, moments, squares = np.diff(self.sums[:, i, bounds])
-            within = max(float((squares - moments**2 / counts).sum()), _LEAST_WITHIN * whole)
-            gain = total / 2 * np.log(whole / within) + counts @ np.log(counts / total) - len(counts) * np.log(total)
-            found.append((float(gain), self.z[i, np.array(bounds[1:-1]) - 1]))
+            bounds = sorted([*bounds, cut])
+            places = np.array(bounds)
+            # The first of many cuts may go through a group.
+            moved_cuts(self.z[i], counts, moments, places, _LEAST_PART, _MOST_MOVES)
+            bounds = places.tolist()
+            n, sums_of_parts, squares_of_parts = np.diff(sums[:, bounds])
+            within = max(float((squares_of_parts - sums_of_parts**2 / n).sum()), _LEAST_WITHIN * whole)
+            gain = total / 2 * np.log(whole / within) + n @ np.log(n / total) - len(n) * np.log(total)
+            found.append((float(gain), self.z[i, places[1:-1] - 1]))
         return found[1:]
-
-    def _best_cut(self, i: int, start: int, stop: int) -> tuple[float, int]:
-        """Return by how much the best cut of a piece reduces the sum of squares, and its place."""
-        counts, moments, _ = self.sums[:, i, start : stop + 1] - self.sums[:, i, start, None]
-        first, rest = counts[1:-1], counts[-1] - counts[1:-1]
-        possible = (first > _LEAST_PART) & (rest > _LEAST_PART) & (np.diff(self.z[i, start:stop]) > 0)
-        if not possible.any():
-            return 0.0, stop
-        with np.errstate(divide="ignore", invalid="ignore"):
-            between = (
-                moments[1:-1] ** 2 / first + (moments[-1] - moments[1:-1]) ** 2 / rest - moments[-1] ** 2 / counts[-1]
-            )
-        at = int(np.argmax(np.where(possible, between, 0.0)))
-        return float(between[at]), start + at + 1
-
-    def _moved(self, i: int, bounds: list[int]) -> list[int]:
-        """Move cuts to the middle between the means of the parts beside them, until they stay there (k-means).
-
-        The first of many cuts may go through a group.
-        """
-        for _ in range(_MOST_MOVES):
-            counts, moments, _ = np.diff(self.sums[:, i, bounds])
-            means = moments / counts
-            middles = np.searchsorted(self.z[i], (means[:-1] + means[1:]) / 2).tolist()
-            moved = [0, *middles, bounds[-1]]
-            if moved == bounds or np.diff(self.sums[0, i, moved]).min() <= _LEAST_PART:
-                break
-            bounds = moved
-        return bounds

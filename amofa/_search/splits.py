@@ -80,7 +80,8 @@ class Survey:
         subtracted.
         """
         total, z = float(self.weights.sum()), self.invariant
-        skewness, kurtosis = z**3 @ self.weights / total, z**4 @ self.weights / total - 3
+        square = z * z
+        skewness, kurtosis = (square * z) @ self.weights / total, (square * square) @ self.weights / total - 3
         moments = total * (skewness**2 / 12 + kurtosis**2 / 48).sum() - len(z)
         cut = self.same.gains.max() - _CHANCE * np.sqrt(total)
         return float(max(0.0, 2 * moments, cut, self.different.gains.max()))
