@@ -194,9 +194,12 @@ class Samples:
         local.total_weight = float(weights.sum())
         return local
 
-    def thinned(self) -> Samples:
-        """Return these rows or, for a huge table, evenly spread ones with the weight of all, to hold in memory."""
-        most = n_held(self.n_features)
+    def thinned(self, most: int | None = None) -> Samples:
+        """Return these rows or, if there are more than `most`, evenly spread ones with the weight of all.
+
+        By default as many as may be held in memory.
+        """
+        most = n_held(self.n_features) if most is None else most
         if self.n_rows <= most:
             return self
         selected = spread_rows(self.n_rows, most)

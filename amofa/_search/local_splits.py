@@ -169,13 +169,9 @@ class LocalSplitter:
 
     def _few(self, local: Samples, whole: Outcome) -> tuple[Samples, Outcome]:
         """Return evenly spread rows with the weight of all, if there are many, and the fit of the component to them."""
-        n = local.n_rows
-        if n <= _MOST_ROWS:
+        few = local.thinned(_MOST_ROWS)
+        if few is local:
             return local, whole
-        rows = ((np.arange(_MOST_ROWS) + 0.5) * (n / _MOST_ROWS)).astype(np.intp)
-        assert local.weights is not None
-        weights = local.weights[rows]
-        few = local.weighted(rows, weights * (local.total_weight / weights.sum()))
         return few, profile_em(few, whole.parameters, self.problem, self.solvers.get(), 1, choose_at_end=False)
 
     def _race(self, local: Samples, whole: Outcome, starts: list[Parameters]) -> Outcome | None:
