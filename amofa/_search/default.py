@@ -36,9 +36,9 @@ _REFINED = 1e-5
 _FEWER, _MORE = 3, 4
 # There are no further descents after this number of them in a row that led to nothing better.
 _MOST_IN_VAIN = 3
-# While some of the rows are searched, mixtures to start from may cost more than the best one by this, in nats per row
-# and in all.
-_WORTH_A_WAY, _ANYWAY = 0.3, 100.0
+# Mixtures to start from may cost more than the best one by this, in nats per row and in all: while some of the rows are
+# searched, and where all are, since EM of these has only begun.
+_WORTH_A_WAY_SOON, _WORTH_A_WAY = (0.3, 100.0), (1.0, 1000.0)
 
 
 class DefaultSearch(Descent):
@@ -306,7 +306,8 @@ class DefaultSearch(Descent):
             return []
         best = min((each for each in (*state.results, state.found) if each is not None), key=lambda each: each.cost)
         thorough = self.level.is_whole
-        bar = np.inf if thorough else best.cost + _WORTH_A_WAY * self.level.total_weight + _ANYWAY
+        per_row, in_all = _WORTH_A_WAY if thorough else _WORTH_A_WAY_SOON
+        bar = best.cost + per_row * self.level.total_weight + in_all if self._reaches(best) else np.inf
         least = 2 if given is None else given
         numbers = range(max(least, best.n_components // _FEWER), self.most() + (0 if given is None else _MORE) + 1)
         return ways_in(self.level.sample, self.problem, self.solvers, numbers, bar, thorough=thorough)

@@ -25,14 +25,19 @@ _ALL = 2
 _MOST_WARD_ROWS = 1000
 # Most iterations of k-means from the groups of Ward's method.
 _K_MEANS_ITERATIONS = 30
+# Of more rows than this, and than this number for each column, evenly spread ones are partitioned and fitted.
+_MOST_ROWS, _ROWS_PER_COLUMN = 2048, 32
 # Axes with a smaller share of the largest variance are ignored.
 _LEAST_AXIS = 1e-9
 # Number of invariant axes at each end.
 _ENDS = 2
 # Rows of components with fewer than this number may each have a component.
 _FEW_ROWS = 8
-# Short fits: number of iterations, and those in which the numbers of factors are chosen.
+# Short fits of one component where cells are missing: number of iterations, and those in which the numbers of factors
+# are chosen.
 _ITERATIONS, _CHOOSE_AT = 10, (0, 4)
+# The same for mixtures from partitions: of all, and then of so many of the cheapest of each number of components.
+_FIRST, _SECOND, _OF_EACH_NUMBER = (3, (0,)), (7, (1,)), 3
 # Number of mixtures to descend from, if all rows are searched or only some, and the difference in cost, in nats, of
 # those that count as different. Real tables have many local ends: of 40, those that end more than a nat above the best
 # that is known fall from 12 to 6 with 8 in place of 3.
@@ -50,29 +55,43 @@ def ways_in(
     partitions and more mixtures.
     """
     most = samples.n_rows // max(_ROWS_PER_GROUP, 2 * samples.n_features)
+    samples = samples.thinned(max(_MOST_ROWS, _ROWS_PER_COLUMN * samples.n_features))
     numbers = [k for k in allowed if k in _NUMBERS or k < allowed.start + _ALL]
     numbers = [k for k in numbers if k <= most or k == allowed.start]
     if not numbers:
         return []
     x, weights, found = partitioned(samples, problem, solvers.get(), numbers, thorough=thorough)
 
-    def make_worker() -> Callable[[Labels], Outcome | None]:
-        solver, quick = solvers.get(), problem.rough()
+    quick = problem.rough()
+
+    def em(start: Parameters, solver: Solver | None, max_iter: int, choose_at: Sequence[int]) -> Outcome:
+        return profile_em(samples, start, quick, solver, max_iter, choose_at=choose_at, choose_at_end=False, bar=bar)
+
+    def make_starter() -> Callable[[Labels], Outcome | None]:
+        solver = solvers.get()
 
         def fit(labels: Labels) -> Outcome | None:
             start = parts(x, weights, labels, problem)
-            if start is None:
-                return None
-            start = layers(x, weights, labels, quick, solver, start)
-            return profile_em(
-                samples, start, quick, solver, _ITERATIONS, choose_at=_CHOOSE_AT, choose_at_end=False, bar=bar
-            )
+            return None if start is None else em(layers(x, weights, labels, quick, solver, start), solver, *_FIRST)
 
         return fit
 
-    fits = [fit for fit in in_order(make_worker, found) if fit is not None and fit.n_components > 1]
-    fits = [fit for fit in _each_number_first(fits) if fit.cost < bar]
+    def make_worker() -> Callable[[Outcome], Outcome]:
+        solver = solvers.get()
+        return lambda fit: em(fit.parameters, solver, *_SECOND)
+
+    fits = [fit for fit in in_order(make_starter, found) if fit is not None]
+    fits = list(in_order(make_worker, _best_of_each_number(fits)))
+    fits = [fit for fit in _each_number_first(fits) if fit.n_components > 1 and fit.cost < bar]
     return promising(fits, _MOST_WAYS if thorough else _FEW_WAYS)
+
+
+def _best_of_each_number(fits: Sequence[Outcome]) -> list[Outcome]:
+    """Return the cheapest fits of each number of components."""
+    numbers: dict[int, list[Outcome]] = {}
+    for fit in sorted(fits, key=lambda fit: fit.cost):
+        numbers.setdefault(fit.n_components, []).append(fit)
+    return [fit for of_one in numbers.values() for fit in of_one[:_OF_EACH_NUMBER]]
 
 
 def _each_number_first(fits: Sequence[Outcome]) -> list[Outcome]:
