@@ -160,8 +160,7 @@ class Descent(Search):
             self._go_to("look")
         elif accepted is None:
             # On all rows of a huge table these moves would take most of the time; they were made on fewer rows before.
-            is_held = self.level.sample.n_rows == self.level.samples.n_rows
-            self._go_to("overshoot" if is_held else "conclude")
+            self._go_to("overshoot" if self.level.rows_each == 1.0 else "conclude")
 
     def overshoot(self) -> None:
         """Split many components though that does not pay by the bounds, and merge all pairs that then pay."""
@@ -278,7 +277,7 @@ class Descent(Search):
     def _splitter(self, most_parts: int | None = None) -> LocalSplitter:
         parts = min(MOST_PARTS, self.room() + 1) if most_parts is None else most_parts
         thorough = self.state.thorough and most_parts is None
-        return LocalSplitter(self.problem, self.solvers, self.worth_a_trial, parts, thorough)
+        return LocalSplitter(self.problem, self.solvers, self.worth_a_trial, parts, thorough, self.level.rows_each)
 
     def _splittable(self) -> list[int]:
         """Return components with a local split for which there is room, by decreasing gain."""
@@ -295,7 +294,9 @@ class Descent(Search):
         together = [paying] if len(paying) > 1 else []
         if self.is_forced:
             return together + [[i] for i in found]
-        return together + [[i] for i in found[: self._most_trials()] if splits[i].gain >= -_HOPELESS * counts[i]]
+        # Of a huge table, splits that nearly pay were tried on fewer rows before.
+        allowed = _HOPELESS if self.level.rows_each == 1.0 else 0.0
+        return together + [[i] for i in found[: self._most_trials()] if splits[i].gain >= -allowed * counts[i]]
 
     def _divided(self, chosen: Sequence[int], splits: Sequence[LocalSplit]) -> Parameters:
         """Return the present mixture with the chosen components replaced by their children."""

@@ -44,6 +44,11 @@ class Level:
     def total_weight(self) -> float:
         return self.samples.total_weight
 
+    @property
+    def rows_each(self) -> float:
+        """How many rows each of those in memory stands for: 1 if they are all in memory."""
+        return self.samples.n_rows / self.sample.n_rows
+
 
 class Levels:
     """Levels of a search, from few rows to all.

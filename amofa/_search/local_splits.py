@@ -19,6 +19,7 @@ from amofa._search.merges import merged_down, rows_of
 from amofa._search.splits import MOST_PARTS, Labels, Survey, layers, parts
 from amofa._search.state import LocalSplit
 from amofa._typing import FloatArray
+from amofa.criterion import n_parameters
 from amofa.threads import THREADS, Executor, OneEach
 
 # More rows than this are represented by evenly spread ones until the best start is known.
@@ -74,7 +75,8 @@ class LocalSplitter:
     """Splits components of a mixture on their own rows.
 
     `solvers` has a `Solver` for each thread, or None for wide tables. A local fit that costs up to `worth_a_trial` nats
-    per row more than the undivided component is tried on all rows.
+    per row more than the undivided component is tried on all rows. Each row of the sample stands for `rows_each` rows
+    of the table, and counts as often.
     """
 
     problem: Problem
@@ -82,6 +84,7 @@ class LocalSplitter:
     worth_a_trial: float
     most_parts: int = MOST_PARTS
     thorough: bool = True
+    rows_each: float = 1.0
 
     def best_splits(
         self,
@@ -146,7 +149,8 @@ class LocalSplitter:
         if not local.is_complete:
             # More cells show more; what shows by chance, of which this is the largest, does not grow.
             evidence *= float(np.sqrt(local.column_weights.sum() / few[0].best_seen().column_weights.sum()))
-        if lines_show_groups and evidence < self._price(local.total_weight, whole):
+        least = self._price(local.total_weight, whole) + self._gained_by_chance(whole, (0, 0))
+        if lines_show_groups and evidence < least:
             return replace(none, fits=True, thorough=True)
         best = self._race(*few, self._starts(survey, x, weights))
         if best is None:
@@ -165,7 +169,8 @@ class LocalSplitter:
         # The heavier child first, whichever side of the parent it started on: signs of eigenvectors are arbitrary.
         ordered = sorted(fit.parameters.components(), key=lambda c: (-c.weight, c.mean.tolist()))
         children = tuple(c._replace(weight=c.weight * component.weight) for c in ordered)
-        return replace(none, gain=whole.cost - fit.cost, children=children)
+        gain = whole.cost - fit.cost - self._gained_by_chance(whole, fit.parameters.n_factors)
+        return replace(none, gain=gain, children=children)
 
     def _few(self, local: Samples, whole: Outcome) -> tuple[Samples, Outcome]:
         """Return evenly spread rows with the weight of all, if there are many, and the fit of the component to them."""
@@ -202,6 +207,16 @@ class LocalSplitter:
         determinant = log_determinant(component.loadings, component.uniquenesses)
         price = self.problem.pricing.component
         return 2 * price(count / 2, 0, determinant) - price(count, len(component.loadings), determinant)
+
+    def _gained_by_chance(self, whole: Outcome, n_factors: Sequence[int]) -> float:
+        """Return what components with these numbers of factors gain by chance over the whole, in nats.
+
+        A parameter gains half a nat on the rows that it is fitted to, and loses as much on others. That counts as often
+        as each of these rows; on the table itself, prices cover it.
+        """
+        d, noise = whole.parameters.n_features, self.problem.noise
+        added = n_parameters(d, n_factors, noise) - n_parameters(d, whole.parameters.n_factors, noise)
+        return (self.rows_each - 1.0) * max(added, 0)
 
     def _starts(self, survey: Survey, x: FloatArray, weights: FloatArray) -> list[Parameters]:
         problem = self.problem

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import amofa
+from amofa._data import row_chunks
 from amofa._data.row_chunks import Samples
 from amofa._search import levels
 
@@ -39,3 +40,16 @@ def test_splits_of_another_process_are_the_same(rng, monkeypatch, options):
     model = amofa.fit(X, sample_weight=w, max_components=4, noise="component", **options)
     assert elsewhere.n_items > 3
     assert model._parameters.buffer.tobytes() == expected._parameters.buffer.tobytes()
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_rows_that_stand_for_many_are_not_split_by_chance(rng, monkeypatch, n_groups):
+    """What a split gains on the rows that are held by chance is not worth a run of EM on all rows."""
+    monkeypatch.setattr(row_chunks, "_HELD_ROWS", 500)
+    X = rng.normal(size=(15_000, 3)) + 6 * rng.integers(0, n_groups, (15_000, 1))
+    model = amofa.fit(X, noise="component")
+    assert model.n_components == n_groups
+    settled = next(i for i, step in enumerate(model.history) if step.n_components == n_groups)
+    tried = [step for step in model.history[settled:] if step.action == "split" and not step.accepted]
+    assert len(tried) <= 3 * (n_groups - 1)
+    assert all(step.n_components < 2 * n_groups + 6 for step in tried)
